@@ -170,7 +170,7 @@ impl Command {
         let found = file
             .begin(State::Cold)
             .map_err(|error| about(&self.file, &error))?;
-        let cause = if !file.is_told() {
+        let cause = if !file.is_visible() {
             Some("it belongs to somebody else: the kernel doesn't tell what of it is cached")
         } else if !found.proven {
             Some("it can't be made cold: it lies in memory, or others have it mapped")

@@ -171,7 +171,7 @@ impl Error {
         }
     }
 
-    /// The same with the errno's name behind it.
+    /// The same with the errno's name after it.
     pub fn with_errno(mut self, error: &io::Error) -> Self {
         self.errno = error.raw_os_error();
         self

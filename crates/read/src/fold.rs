@@ -107,7 +107,7 @@ pub trait Fold: Sync {
         Ok(())
     }
 
-    /// Called when a run has failed. The partials have seen all blocks before the failure, and perhaps some behind it.
+    /// Called when a run has failed. The partials have seen all blocks before the failure, and perhaps some after it.
     /// With `Ok` the input is read once more.
     ///
     /// # Errors
@@ -129,19 +129,19 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
     let mut repeated = None;
     loop {
         let input = repeated.as_ref().unwrap_or(input);
-        let lender = Lender {
+        let partials = PartialPool {
             job,
             partial: job.partials(),
             idle: Mutex::new(Vec::new()),
             in_order: job.in_order(),
         };
-        let ran = run_then(input, config, &lender, || {
-            let mut total = lender.total();
+        let ran = run_then(input, config, &partials, || {
+            let mut total = partials.total();
             job.complete(&mut total).map(|()| job.finish(total))
         });
         match ran {
             Ok((stats, output)) => return Ok((output?, stats)),
-            Err(error) => job.failed(error, lender.returned())?,
+            Err(error) => job.failed(error, partials.returned())?,
         }
         repeated = Some(input.repeated()?);
         if let Some(progress) = &config.progress {
@@ -153,14 +153,14 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
 /// Lends a partial to each buffer for as long as it is worked on: it has one owner at any time,
 /// needs no lock while it grows, and as the last one returned is the next one lent there are never
 /// more than workers, and the one lent is the one whose memory is still in the cache.
-struct Lender<'a, F: Fold, P> {
+struct PartialPool<'a, F: Fold, P> {
     job: &'a F,
     partial: P,
     idle: Mutex<Vec<F::Partial>>,
     in_order: bool,
 }
 
-impl<F: Fold, P: Fn() -> F::Partial + Sync> Lender<'_, F, P> {
+impl<F: Fold, P: Fn() -> F::Partial + Sync> PartialPool<'_, F, P> {
     /// All partials in one.
     fn total(&self) -> F::Partial {
         let merge = |mut a, b| {
@@ -172,14 +172,14 @@ impl<F: Fold, P: Fn() -> F::Partial + Sync> Lender<'_, F, P> {
     }
 }
 
-impl<F: Fold, P> Lender<'_, F, P> {
+impl<F: Fold, P> PartialPool<'_, F, P> {
     /// All partials.
     fn returned(&self) -> Vec<F::Partial> {
         std::mem::take(&mut *lock(&self.idle))
     }
 }
 
-impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for Lender<'_, F, P> {
+impl<F: Fold, P: Fn() -> F::Partial + Sync> Sink for PartialPool<'_, F, P> {
     fn framing(&self) -> &dyn Framing {
         self.job.framing()
     }

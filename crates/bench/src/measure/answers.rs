@@ -64,8 +64,8 @@ impl Answers {
         }
         let failed = |error: io::Error| format!("its answer can't be read: {error}");
         if let Prints::Fio { block } = participant.prints {
-            let told = told_by_fio(&ended.output().map_err(failed)?);
-            let (bytes, seconds) = told.ok_or("another answer: it tells no bytes and time")?;
+            let figures = fio_figures(&ended.output().map_err(failed)?);
+            let (bytes, seconds) = figures.ok_or("another answer: it tells no bytes and time")?;
             // It reads whole blocks only.
             if bytes != self.file_bytes / block * block || seconds == 0.0 {
                 return Err(format!("another answer: {bytes} bytes read in {seconds} s"));
@@ -185,11 +185,11 @@ fn one_line(rows: &[u8]) -> Vec<u8> {
 }
 
 /// How many bytes fio has read, and in how many seconds by its own clock.
-fn told_by_fio(stdout: &[u8]) -> Option<(u64, f64)> {
+fn fio_figures(stdout: &[u8]) -> Option<(u64, f64)> {
     // What it has to remark stands before.
     let begin = stdout.iter().position(|&byte| byte == b'{')?;
-    let told: serde_json::Value = serde_json::from_slice(&stdout[begin..]).ok()?;
-    let read = told.pointer("/jobs/0/read")?;
+    let figures: serde_json::Value = serde_json::from_slice(&stdout[begin..]).ok()?;
+    let read = figures.pointer("/jobs/0/read")?;
     let seconds = read.get("runtime")?.as_f64()? / 1e3;
     Some((read.get("io_bytes")?.as_u64()?, seconds))
 }

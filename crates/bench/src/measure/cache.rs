@@ -71,7 +71,7 @@ const WINDOW: u64 = 64 << 20;
 pub struct CachedFile {
     file: File,
     len: u64,
-    is_told: bool,
+    is_visible: bool,
 }
 
 impl CachedFile {
@@ -93,14 +93,18 @@ impl CachedFile {
         }
         let user = rustix::process::geteuid();
         let writes = || rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-        let is_told = user.is_root() || user.as_raw() == metadata.uid() || writes();
-        Ok(CachedFile { file, len, is_told })
+        let is_visible = user.is_root() || user.as_raw() == metadata.uid() || writes();
+        Ok(CachedFile {
+            file,
+            len,
+            is_visible,
+        })
     }
 
     /// Whether the kernel tells this user what is cached of it: only those who own a file or may write to it. For others
     /// all pages seem to be cached.
-    pub fn is_told(&self) -> bool {
-        self.is_told
+    pub fn is_visible(&self) -> bool {
+        self.is_visible
     }
 
     /// Its size in bytes.

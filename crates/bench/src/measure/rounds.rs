@@ -60,7 +60,7 @@ impl Rounds<'_> {
             phases: Vec::new(),
         };
         let found = self.file.begin(state)?;
-        if let Some(why) = impossible(state, found, self.file.is_told()) {
+        if let Some(why) = impossible(state, found, self.file.is_visible()) {
             case.impossible = Some(why);
             case.rows.clear();
             return Ok(case);
@@ -131,8 +131,8 @@ impl Rounds<'_> {
 }
 
 /// Why a state can't be made of this file, if it can't.
-fn impossible(state: State, found: Residency, is_told: bool) -> Option<String> {
-    if !is_told {
+fn impossible(state: State, found: Residency, is_visible: bool) -> Option<String> {
+    if !is_visible {
         let why = "the file belongs to somebody else, and the kernel tells only its owner, and who may write to it, what \
                    of it is in the page cache";
         return Some(why.into());

@@ -338,7 +338,7 @@ impl Subject {
             let memory = MemoryLimit::of_this_process();
             let fits = residency::fits(&memory, residency::bytes(spans));
             match fits && !split.cold.is_empty() {
-                true => (residency::KEPT_WORDS.to_string(), true),
+                true => (residency::CACHING_WORDS.to_string(), true),
                 false => (split.words(), split.cold.is_empty()),
             }
         } else {

@@ -33,7 +33,7 @@ pub(crate) fn cut_off(input: &Input, changes: &[Option<Change>]) -> Option<Error
 
 /// Tells of compressed files of which the last bytes were left out.
 #[cfg(feature = "decompress")]
-pub(crate) fn tell_of_left_out(input: &Input, config: &Config) {
+pub(crate) fn report_left_out(input: &Input, config: &Config) {
     for source in input.sources() {
         let left_out = source.decoder().map(|decoder| decoder.left_out.bytes());
         if let Some(bytes) = left_out.filter(|&bytes| bytes > 0) {
@@ -45,7 +45,7 @@ pub(crate) fn tell_of_left_out(input: &Input, config: &Config) {
 
 /// Tells of files that have grown, for what was added isn't in the answer, and of those that were
 /// written to, for what was rewritten may be.
-pub(crate) fn tell_of_changes(input: &Input, changes: &[Option<Change>], config: &Config) {
+pub(crate) fn report_changes(input: &Input, changes: &[Option<Change>], config: &Config) {
     for (source, change) in input.sources().iter().zip(changes) {
         let file = Arc::clone(source.name());
         match change {

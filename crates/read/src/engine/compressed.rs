@@ -8,25 +8,25 @@ use crate::engine::arena::{Arena, Layout};
 use crate::engine::cache::residency;
 use crate::engine::config::Engine;
 use crate::engine::plan::sizing;
-use crate::engine::ring::ahead::{self, Served};
+use crate::engine::ring::ahead::{self, Totals};
 use crate::engine::ring::setup::Setup;
 use crate::engine::ring::uring;
-use crate::engine::session::Session;
+use crate::engine::strategy::Run;
 use crate::error::Result;
 use crate::input::ahead::{AHEAD, AheadEngine};
 use crate::input::caching::Caching;
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 
-impl Session<'_> {
-    /// Serves streams. The texts of compressed files are decoded beside a ring that reads the files.
+impl Run<'_> {
+    /// Reads streams. The texts of compressed files are decoded beside a ring that reads the files.
     pub(crate) fn compressed(&mut self, spans: &[Span]) -> Result<()> {
         let config = self.config;
         let (files, caching) = match config.engine {
             Engine::Uring => (self.files_of(spans), config.caching()),
             Engine::Auto => {
                 let mut files = self.cold_files_of(spans);
-                if self.keeps_cached(residency::bytes(&self.files_of(spans))) {
+                if self.fits_page_cache(residency::bytes(&self.files_of(spans))) {
                     files.clear();
                 }
                 (files, Caching::Direct)
@@ -36,7 +36,7 @@ impl Session<'_> {
         // Shared by the files that are decoded at a time. Some are on their way back.
         let threads = self.stats.threads;
         let blocks = (threads + 2) * AHEAD;
-        let kept = (threads + 1) * AHEAD / files.len().clamp(1, threads);
+        let capacity = (threads + 1) * AHEAD / files.len().clamp(1, threads);
         let setup = Setup::new(&config.knobs, blocks);
         let can = || uring::kernel_is_trusted().and_then(|()| uring::probe(&setup).map(drop));
         if files.is_empty() || config.engine == Engine::Auto && can().is_err() {
@@ -47,27 +47,27 @@ impl Session<'_> {
         let arena = Arena::new(Layout { block, slots }, config.knobs.huge_pages)?;
         let (slots, returned) = arena.slots();
         let (requests, arrivals) = ahead::requests();
-        let (done, served) = thread::scope(|scope| {
+        let (done, totals) = thread::scope(|scope| {
             let closing = requests.closing();
-            let serve = || {
+            let run = || {
                 uring::run(&arena, &setup, async |ring| {
-                    ahead::serve(ring, arrivals, slots, returned, caching).await
+                    ahead::run(ring, arrivals, slots, returned, caching).await
                 })
             };
-            let ring = thread::Builder::new().spawn_scoped(scope, serve);
+            let ring = thread::Builder::new().spawn_scoped(scope, run);
             attach(self.input, &files, |source| {
-                requests.of(source, block, kept)
+                requests.of(source, block, capacity)
             });
             let done = self.streams(spans);
             drop(closing);
             // Without a thread for it decoders read the files themselves.
-            let served = ring.map(|ring| ring.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            (done, served.ok())
+            let totals = ring.map(|ring| ring.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            (done, totals.ok())
         });
-        match served {
+        match totals {
             // What it says of a knob counts where the ring was asked for.
             Some(Err(error)) if config.engine == Engine::Uring => return done.and(Err(error)),
-            Some(Ok((Served { reads, bytes }, facts))) if reads > 0 => {
+            Some(Ok((Totals { reads, bytes }, facts))) if reads > 0 => {
                 self.because("the ring reads compressed files");
                 self.count_ring(facts);
                 self.stats.reads += reads;

@@ -1,4 +1,4 @@
-//! Engines with a dispatcher: a seam, and what reads behind it.
+//! Engines with a dispatcher: the trait `Ring`, and its implementations.
 
 #[cfg(feature = "decompress")]
 pub(crate) mod ahead;

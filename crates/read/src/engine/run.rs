@@ -9,8 +9,8 @@ use rayon::ThreadPool;
 
 use crate::engine::cache::advice;
 #[cfg(feature = "decompress")]
-use crate::engine::changes::tell_of_left_out;
-use crate::engine::changes::{changes, cut_off, tell_of_changes};
+use crate::engine::changes::report_left_out;
+use crate::engine::changes::{changes, cut_off, report_changes};
 use crate::engine::config::{Config, Engine};
 use crate::engine::deliver::delivery::Delivery;
 use crate::engine::deliver::watch::{Watchdog, is_watched};
@@ -19,9 +19,9 @@ use crate::engine::lines;
 use crate::engine::plan::settings;
 use crate::engine::plan::sizing::MemoryLimit;
 use crate::engine::pool;
-use crate::engine::session::Session;
 use crate::engine::sink::Sink;
 use crate::engine::stats::Stats;
+use crate::engine::strategy::Run;
 use crate::error::{Error, Kind, Result};
 use crate::input::load::load;
 use crate::input::source::Source;
@@ -85,7 +85,7 @@ fn run_to_end<T: Send>(
         .observer
         .as_ref()
         .map(|observer| (observer, WorkersCpu::begin(&pool)));
-    let mut session = Session {
+    let mut run = Run {
         input,
         config,
         delivery: &delivery,
@@ -95,18 +95,18 @@ fn run_to_end<T: Send>(
         keeps: false,
         longest_block: settings::MAX_BLOCK,
         sequence: 0,
-        fallback_told: false,
+        has_reported_fallback: false,
         stats: begun(opened, config, threads, fadvise),
     };
-    let served = session.serve();
-    let Session { mut stats, .. } = session;
+    let outcome = run.read_all();
+    let Run { mut stats, .. } = run;
     if let Some((observer, before)) = observed {
         observer.workers_ended(before.end(&pool));
     }
     stats.without_effect = settings::without_effect(config, &stats);
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
-    check_outcome(opened, &delivery, config, &pool, served)?;
+    check_outcome(opened, &delivery, config, &pool, outcome)?;
     let done = pool.install(then);
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
@@ -133,13 +133,13 @@ impl WorkersCpu {
     }
 }
 
-/// The lowest failure of a run, of which `served` is what the engine says; and notices of files that have changed.
+/// The lowest failure of a run, of which `outcome` is what the engine says; and notices of files that have changed.
 fn check_outcome(
     opened: &Input,
     delivery: &Delivery<'_>,
     config: &Config,
     pool: &Arc<ThreadPool>,
-    served: Result<()>,
+    outcome: Result<()>,
 ) -> Result<()> {
     let changes = pool.install(|| changes(opened));
     let cut_off = cut_off(opened, &changes);
@@ -149,12 +149,12 @@ fn check_outcome(
         }
         _ => with_line(delivery, config, pool, error),
     });
-    // What was found in the data counts before what an engine couldn't do behind it.
-    found.and(served)?;
+    // What was found in the data counts before what an engine couldn't do after it.
+    found.and(outcome)?;
     cut_off.map_or(Ok(()), Err)?;
-    tell_of_changes(opened, &changes, config);
+    report_changes(opened, &changes, config);
     #[cfg(feature = "decompress")]
-    tell_of_left_out(opened, config);
+    report_left_out(opened, config);
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Window {
 struct Progress {
     /// The first number that isn't retired.
     first: u64,
-    /// What has become of it and of those behind it.
+    /// What has become of it and of those after it.
     stages: VecDeque<Stage>,
 }
 

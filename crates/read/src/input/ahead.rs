@@ -26,7 +26,7 @@ pub(crate) trait AheadEngine: fmt::Debug + Send + Sync {
     fn block(&self) -> u64;
 
     /// How many blocks of the file may be kept or under way, at least [`AHEAD`].
-    fn kept(&self) -> usize;
+    fn capacity(&self) -> usize;
 
     /// Begins to read the block at `from`. A reader that gets nothing, now or later, reads the bytes itself, and learns why.
     fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>>;
@@ -154,7 +154,7 @@ impl AheadReader {
             if blocks.all.contains_key(&next) {
                 continue;
             }
-            if blocks.all.len() >= engine.kept() {
+            if blocks.all.len() >= engine.capacity() {
                 // The threads that wanted those before are further on.
                 match blocks.all.first_entry() {
                     Some(first) if *first.key() < from => drop(first.remove()),
@@ -230,7 +230,7 @@ mod tests {
             BLOCK
         }
 
-        fn kept(&self) -> usize {
+        fn capacity(&self) -> usize {
             self.kept
         }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::input::ahead::{AheadReader, Compressed, CompressedFile, InOrder};
 use crate::input::frames::{Format as FrameFormat, Frames, Part, Text};
 use crate::input::members::{Bzip2, Deflate, LZ4, LZ4_LEGACY, LeftOut, Lz4, Peek, Xz, Zstd};
-use crate::input::memory::{Again, DecoderMemory, Of, Share};
+use crate::input::memory::{DecoderMemory, Restart, Share, Subject};
 use crate::sync::lock;
 
 /// Bytes of compressed data that are read at once.
@@ -111,10 +111,12 @@ impl Codec {
         Ok(match compressed {
             Compressed::File(file) => match self.frames(file.file()?, means, &left_out)? {
                 Some(frames) => Box::new(frames),
-                None => self.sequential(InOrder::new(file), Some(left_out), share(Of::File))?,
+                None => {
+                    self.sequential(InOrder::new(file), Some(left_out), share(Subject::File))?
+                }
             },
             Compressed::Stream(stream) => {
-                self.sequential(stream, Some(left_out), share(Of::Stream))?
+                self.sequential(stream, Some(left_out), share(Subject::Stream))?
             }
         })
     }
@@ -137,7 +139,7 @@ impl Codec {
             // What stands between frames is for the last one alone.
             let left_out = part.is_last().then(|| Arc::clone(&left_out));
             // Part after part, because the text of the first is wanted first.
-            let mut share = Share::new(&memory, Of::Part, 0);
+            let mut share = Share::new(&memory, Subject::Part, 0);
             share.need(part.memory())?;
             self.sequential(part, left_out, share)
         };
@@ -311,10 +313,10 @@ impl Decoder {
                 Err(error) => error,
                 read => return read,
             };
-            let again = (error.get_ref()).and_then(|error| error.downcast_ref::<Again>());
-            match (again, &self.file) {
-                (Some(again), Some(file)) => {
-                    progress.least = again.0;
+            let restart = (error.get_ref()).and_then(|error| error.downcast_ref::<Restart>());
+            match (restart, &self.file) {
+                (Some(restart), Some(file)) => {
+                    progress.least = restart.0;
                     // What it has goes back first.
                     progress.stage = Stage::Before(Compressed::File(Arc::clone(file)));
                 }

@@ -20,7 +20,7 @@ const IN_TURN_MAX: u64 = 256;
 /// How the descriptors are shared out.
 struct Shares {
     /// Files that stay open.
-    kept: usize,
+    permanent: usize,
     /// Descriptors of files that are opened in turn.
     in_turn: usize,
 }
@@ -30,14 +30,14 @@ fn shares() -> Shares {
     let free = limit - RESERVED.min(limit / 2);
     let in_turn = (free / 4).clamp(4, IN_TURN_MAX);
     // Each may be opened a second time, to be read past the page cache.
-    let kept = (free.saturating_sub(in_turn) / 2).max(1);
+    let permanent = (free.saturating_sub(in_turn) / 2).max(1);
     Shares {
-        kept: usize::try_from(kept).unwrap_or(usize::MAX),
+        permanent: usize::try_from(permanent).unwrap_or(usize::MAX),
         in_turn: in_turn as usize,
     }
 }
 
-static KEPT: AtomicUsize = AtomicUsize::new(0);
+static PERMITS: AtomicUsize = AtomicUsize::new(0);
 
 /// Allows one file to stay open.
 #[derive(Debug)]
@@ -45,16 +45,16 @@ pub(crate) struct Permit(());
 
 impl Permit {
     pub(crate) fn new() -> Option<Permit> {
-        let most = shares().kept;
-        let one_more = |kept| (kept < most).then_some(kept + 1);
-        let counted = KEPT.fetch_update(Relaxed, Relaxed, one_more);
+        let most = shares().permanent;
+        let one_more = |permanent| (permanent < most).then_some(permanent + 1);
+        let counted = PERMITS.fetch_update(Relaxed, Relaxed, one_more);
         counted.ok().map(|_| Permit(()))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        KEPT.fetch_sub(1, Relaxed);
+        PERMITS.fetch_sub(1, Relaxed);
     }
 }
 

@@ -235,7 +235,7 @@ fn decode(walk: &Mutex<Walk>) {
     }
 }
 
-/// Sends a text in pieces, and an empty one behind it.
+/// Sends a text in pieces, and an empty one after it.
 ///
 /// # Errors
 /// Why it can't be read on, or nothing if nobody wants it.

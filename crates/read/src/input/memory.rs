@@ -18,22 +18,22 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(crate) struct DecoderMemory {
     limit: AtomicU64,
-    held: Mutex<Held>,
+    in_use: Mutex<InUse>,
     freed: Condvar,
 }
 
 /// Bytes that decoders have.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct InUse {
     streams: u64,
     files: u64,
 }
 
-impl Held {
-    fn of(&mut self, of: Of) -> &mut u64 {
+impl InUse {
+    fn of(&mut self, of: Subject) -> &mut u64 {
         match of {
-            Of::Stream => &mut self.streams,
-            Of::File | Of::Part => &mut self.files,
+            Subject::Stream => &mut self.streams,
+            Subject::File | Subject::Part => &mut self.files,
         }
     }
 }
@@ -42,7 +42,7 @@ impl DecoderMemory {
     pub(crate) fn new(limit: u64) -> Arc<DecoderMemory> {
         Arc::new(DecoderMemory {
             limit: AtomicU64::new(limit),
-            held: Mutex::default(),
+            in_use: Mutex::default(),
             freed: Condvar::new(),
         })
     }
@@ -55,7 +55,7 @@ impl DecoderMemory {
 
 /// What a decoder decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum Subject {
     Stream,
     File,
     /// A part of a file, whose need is known before it begins.
@@ -64,28 +64,28 @@ pub(crate) enum Of {
 
 /// A decoder has to begin anew with so many bytes of memory.
 #[derive(Debug)]
-pub(crate) struct Again(pub(crate) u64);
+pub(crate) struct Restart(pub(crate) u64);
 
-impl fmt::Display for Again {
+impl fmt::Display for Restart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "decoding goes on with {} bytes of memory", self.0)
     }
 }
 
-impl std::error::Error for Again {}
+impl std::error::Error for Restart {}
 
 /// What one decoder has of the memory; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     account: Arc<DecoderMemory>,
-    of: Of,
+    of: Subject,
     /// The least that it takes at once.
     least: u64,
     bytes: u64,
 }
 
 impl Share {
-    pub(crate) fn new(account: &Arc<DecoderMemory>, of: Of, least: u64) -> Share {
+    pub(crate) fn new(account: &Arc<DecoderMemory>, of: Subject, least: u64) -> Share {
         Share {
             account: Arc::clone(account),
             of,
@@ -97,7 +97,7 @@ impl Share {
     /// Has so many bytes from now on, unless it has more. Waits while others have them.
     ///
     /// # Errors
-    /// That is more than the limit; or [`Again`].
+    /// That is more than the limit; or [`Restart`].
     pub(crate) fn need(&mut self, bytes: u64) -> io::Result<()> {
         let bytes = bytes.max(self.least);
         if bytes <= self.bytes {
@@ -105,9 +105,9 @@ impl Share {
         }
         let account = &self.account;
         let limit = account.limit.load(Relaxed);
-        let mut held = lock(&account.held);
+        let mut in_use = lock(&account.in_use);
         loop {
-            let mut others = *held;
+            let mut others = *in_use;
             *others.of(self.of) -= self.bytes;
             let needed = bytes.saturating_add(others.streams);
             if needed > limit {
@@ -118,15 +118,15 @@ impl Share {
                 break;
             }
             match self.of {
-                Of::File if self.bytes > 0 => return Err(io::Error::other(Again(bytes))),
-                Of::Part if self.bytes > 0 => {
+                Subject::File if self.bytes > 0 => return Err(io::Error::other(Restart(bytes))),
+                Subject::Part if self.bytes > 0 => {
                     return Err(io::Error::other("the file has changed meanwhile"));
                 }
                 _ => {}
             }
-            held = (account.freed.wait(held)).unwrap_or_else(PoisonError::into_inner);
+            in_use = (account.freed.wait(in_use)).unwrap_or_else(PoisonError::into_inner);
         }
-        *held.of(self.of) += bytes - self.bytes;
+        *in_use.of(self.of) += bytes - self.bytes;
         self.bytes = bytes;
         Ok(())
     }
@@ -134,9 +134,9 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut held = lock(&self.account.held);
-        *held.of(self.of) -= self.bytes;
-        drop(held);
+        let mut in_use = lock(&self.account.in_use);
+        *in_use.of(self.of) -= self.bytes;
+        drop(in_use);
         self.account.freed.notify_all();
     }
 }
@@ -149,20 +149,25 @@ mod tests {
     fn whoever_has_something_goes_on() {
         let account = DecoderMemory::new(100);
         let share = |of| Share::new(&account, of, 0);
-        let (mut first, mut second) = (share(Of::File), share(Of::File));
+        let (mut first, mut second) = (share(Subject::File), share(Subject::File));
         first.need(60).unwrap();
         second.need(40).unwrap();
         // It would wait for the other, which might wait for it.
         let again = second.need(50).unwrap_err();
         assert_eq!(
-            again.get_ref().unwrap().downcast_ref::<Again>().unwrap().0,
+            again
+                .get_ref()
+                .unwrap()
+                .downcast_ref::<Restart>()
+                .unwrap()
+                .0,
             50
         );
-        assert!(share(Of::Part).need(101).is_err(), "over the limit");
+        assert!(share(Subject::Part).need(101).is_err(), "over the limit");
         drop(second);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let mut stream = share(Of::Stream);
+                let mut stream = share(Subject::Stream);
                 stream.need(50).unwrap();
                 stream.need(70).unwrap();
                 stream
@@ -171,10 +176,10 @@ mod tests {
             drop(first);
             let stream = waits.join().unwrap();
             // Who waited for a stream might keep its thread from it.
-            assert!(share(Of::File).need(31).is_err());
-            share(Of::File).need(30).unwrap();
+            assert!(share(Subject::File).need(31).is_err());
+            share(Subject::File).need(30).unwrap();
             drop(stream);
         });
-        share(Of::File).need(100).unwrap();
+        share(Subject::File).need(100).unwrap();
     }
 }

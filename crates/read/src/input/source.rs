@@ -50,7 +50,7 @@ pub(crate) enum Change {
 #[derive(Debug)]
 enum Descriptor {
     /// Open from the start to the end. Of files there are as many as the permits allow.
-    Kept {
+    Permanent {
         file: Arc<File>,
         _permit: Option<Permit>,
     },
@@ -234,7 +234,7 @@ impl Source {
         let permit = is_file.then(Permit::new).flatten();
         let descriptor = match is_file && permit.is_none() {
             true => Descriptor::InTurn(InTurn::new(), Mutex::default()),
-            false => Descriptor::Kept {
+            false => Descriptor::Permanent {
                 file: Arc::new(file),
                 _permit: permit,
             },
@@ -317,7 +317,7 @@ impl Source {
     fn look_again(&self) -> Option<Metadata> {
         self.len()?;
         let meta = match &self.descriptor {
-            Descriptor::Kept { file, .. } => file.metadata().ok()?,
+            Descriptor::Permanent { file, .. } => file.metadata().ok()?,
             Descriptor::InTurn(..) => {
                 // A file that has taken its place says nothing of it.
                 let meta = std::fs::metadata(self.path.as_ref()?).ok()?;
@@ -388,7 +388,7 @@ impl Source {
     /// It can't be opened again, or the source lies in memory.
     pub fn file(&self) -> io::Result<Arc<File>> {
         match &self.descriptor {
-            Descriptor::Kept { file, .. } => Ok(Arc::clone(file)),
+            Descriptor::Permanent { file, .. } => Ok(Arc::clone(file)),
             Descriptor::InTurn(turn, advice) => turn.get(false, || {
                 let file = self.open_again(OFlags::empty())?;
                 if let Some(advice) = *lock(advice) {
@@ -493,7 +493,7 @@ impl Source {
         let opened = match &self.descriptor {
             Descriptor::None => return Err(refused(Refuser::Memory, "O_DIRECT needs a file")),
             Descriptor::InTurn(..) => descriptors::open(|| self.open_again(OFlags::DIRECT)),
-            Descriptor::Kept { file, .. } => {
+            Descriptor::Permanent { file, .. } => {
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_DIRECT);
                 let by_fd = || options.open(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -554,7 +554,7 @@ impl AsFd for Source {
     /// On what is no stream: only their descriptors stay open in any case.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.descriptor {
-            Descriptor::Kept { file, .. } => file.as_fd(),
+            Descriptor::Permanent { file, .. } => file.as_fd(),
             _ => unreachable!("a stream stays open"),
         }
     }

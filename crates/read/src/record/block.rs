@@ -30,7 +30,7 @@ impl SharedPages {
     }
 }
 
-/// What a record over the limit lost: its block has only its start, with a record end behind it.
+/// What a record over the limit lost: its block has only its start, with a record end after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cut {
     /// The limit.

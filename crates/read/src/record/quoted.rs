@@ -144,15 +144,15 @@ impl Framing for Quoted {
     fn effect(&self, bytes: &[u8]) -> Effect {
         // Most states meet within a few bytes: each of those that are left is followed once.
         let (head, mut rest) = bytes.split_at(bytes.len().min(4));
-        let behind_head = Effect::of(|state| {
+        let after_head = Effect::of(|state| {
             let step = |state, &byte| self.step(state, byte);
             head.iter().fold(state, step)
         });
         if !contains(Level::detect(), self.quote, rest) {
             let without = |state| self.after_unquoted(state, rest);
-            return behind_head.then(&Effect::of(without));
+            return after_head.then(&Effect::of(without));
         }
-        let mut all = behind_head;
+        let mut all = after_head;
         while !rest.is_empty() {
             let (stretch, behind) = rest.split_at(rest.len().min(STRETCH));
             let stretch = match all.is_constant() {

@@ -26,7 +26,7 @@ use std::ops::Range;
 use crate::record::block::Gathered;
 use crate::record::framing::{Effect, Framing, State};
 
-/// A buffer with what one read brought, and some spare bytes behind it.
+/// A buffer with what one read brought, and some spare bytes after it.
 pub trait Piece {
     /// What was read, and what was appended.
     fn bytes(&self) -> &[u8];
@@ -240,7 +240,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         self.arrive(index, piece, offset, None, to_start, out)?;
         self.begins = Some(index + 1);
         let result = self.complete(index, out);
-        self.settle();
+        self.drop_done();
         result
     }
 
@@ -273,7 +273,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
     pub fn finish(&mut self, count: u64, out: &mut Vec<Release<P>>) -> Result<(), Oversized> {
         self.end = Some(count);
         let result = self.complete_before(count, out);
-        self.settle();
+        self.drop_done();
         result
     }
 
@@ -339,7 +339,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
         self.drop_foreign(out);
         let result = self.complete_before(index, out);
         let result = result.and_then(|()| self.complete(index, out));
-        self.settle();
+        self.drop_done();
         result
     }
 
@@ -382,7 +382,7 @@ impl<'a, P: Piece> Stitcher<'a, P> {
     }
 
     /// Forgets the entries at the front that are done with.
-    fn settle(&mut self) {
+    fn drop_done(&mut self) {
         while let Some(Entry::Released | Entry::Absorbed(_)) = self.entries.front() {
             self.entries.pop_front();
             self.base += 1;

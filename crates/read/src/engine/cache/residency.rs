@@ -192,7 +192,7 @@ pub fn is_small(spans: &[Span]) -> bool {
 }
 
 /// Why workers fetch what isn't cached.
-pub const KEPT_WORDS: &str = "it fits into memory: the workers fetch it, and it stays cached";
+pub const CACHING_WORDS: &str = "it fits into memory: the workers fetch it, and it stays cached";
 
 /// How much memory programs can have without swapping, cached files included.
 fn available_memory() -> Option<u64> {

@@ -203,7 +203,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Hands over the start of a record, with an end behind it.
+    /// Hands over the start of a record, with an end after it.
     fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
         if record.is_beyond() {
             return self.oversized(file, record.offset, record.has_nuls());
@@ -272,11 +272,11 @@ impl<'a> Delivery<'a> {
     /// Whether something before this place has failed, or the whole run was given up, so that it
     /// doesn't matter any more.
     pub(crate) fn passed(&self, place: (u32, u64)) -> bool {
-        let behind_a_failure = || {
+        let after_failure = || {
             let lowest = lock(&self.lowest);
             lowest.as_ref().is_some_and(|known| known.place <= place)
         };
-        self.watch.overdue().is_some() || self.failed.load(Relaxed) && behind_a_failure()
+        self.watch.overdue().is_some() || self.failed.load(Relaxed) && after_failure()
     }
 
     /// How many blocks were delivered.

@@ -40,7 +40,7 @@ struct Tile {
     end: u64,
     effect: Effect,
     /// Whether the state at its start is going to be asked for.
-    is_asked: bool,
+    needs_start: bool,
 }
 
 impl States {
@@ -58,8 +58,8 @@ impl States {
         }
     }
 
-    /// Posts the effect of a tile. `is_asked` says that the caller is going to ask for the state at its start, once.
-    pub(crate) fn post(&self, source: u32, tile: Range<u64>, effect: Effect, is_asked: bool) {
+    /// Posts the effect of a tile. `needs_start` says that the caller is going to ask for the state at its start, once.
+    pub(crate) fn post(&self, source: u32, tile: Range<u64>, effect: Effect, needs_start: bool) {
         if tile.is_empty() {
             return;
         }
@@ -68,12 +68,12 @@ impl States {
         let posted = Tile {
             end: tile.end,
             effect,
-            is_asked,
+            needs_start,
         };
         file.posted.insert(tile.start, posted);
         let known = file.at;
         while let Some(tile) = file.posted.remove(&file.at) {
-            if tile.is_asked {
+            if tile.needs_start {
                 file.before.insert(file.at, file.state);
             }
             file.state = tile.effect.apply(file.state);

@@ -283,7 +283,7 @@ impl Mapping {
         offset: u64,
         sequence: u64,
     ) -> Block<'_> {
-        // SAFETY: a guard page lies before the window and one behind it.
+        // SAFETY: a guard page lies before the window and one after it.
         unsafe { Block::new(&self.bytes()[range], file, offset, sequence) }
     }
 

@@ -97,9 +97,9 @@ impl<'a> Local<'a> {
             let Some(claim) = self.claims.next() else {
                 break;
             };
-            let served = self.serve(&mut fetcher, claim);
+            let fetched = self.fetch(&mut fetcher, claim);
             fetcher.place.done();
-            if let Err(error) = served {
+            if let Err(error) = fetched {
                 self.delivery.fail(error);
             }
             self.delivery.finish(claim.sequence);
@@ -123,7 +123,7 @@ impl<'a> Local<'a> {
     }
 
     /// Fetches a claim and hands it to the sink: all of it mapped, or part by part in a buffer.
-    fn serve(&self, fetcher: &mut Fetcher, claim: Claim) -> Result<()> {
+    fn fetch(&self, fetcher: &mut Fetcher, claim: Claim) -> Result<()> {
         let source = &*self.delivery.input.sources()[claim.source as usize];
         let len = source.len().unwrap_or(0);
         let place = fetcher.place.clone();

@@ -48,18 +48,18 @@ pub(crate) fn requests() -> (Requests, Arrivals) {
 }
 
 impl Requests {
-    /// What reads `source` ahead in blocks of so many bytes, of which so many may be kept or under way.
+    /// What reads `source` ahead in blocks of so many bytes, of which so many may be buffered or under way.
     pub(crate) fn of(
         &self,
         source: &Arc<Source>,
         block: usize,
-        kept: usize,
+        capacity: usize,
     ) -> Box<dyn AheadEngine> {
         Box::new(Ahead {
             requests: self.clone(),
             source: Arc::clone(source),
             block,
-            kept,
+            capacity,
         })
     }
 
@@ -83,7 +83,7 @@ struct Ahead {
     requests: Requests,
     source: Arc<Source>,
     block: usize,
-    kept: usize,
+    capacity: usize,
 }
 
 impl fmt::Debug for Ahead {
@@ -97,8 +97,8 @@ impl AheadEngine for Ahead {
         self.block as u64
     }
 
-    fn kept(&self) -> usize {
-        self.kept
+    fn capacity(&self) -> usize {
+        self.capacity
     }
 
     fn begin(&self, from: u64) -> Option<Receiver<Option<Arrived>>> {
@@ -117,27 +117,27 @@ impl AheadEngine for Ahead {
     }
 }
 
-/// What a ring has handed out.
+/// What a ring has read.
 #[derive(Debug, Default)]
-pub(crate) struct Served {
+pub(crate) struct Totals {
     pub(crate) reads: u64,
     pub(crate) bytes: u64,
 }
 
 /// Serves requests until the end is asked for, with reads that use the page cache in this way.
-pub(crate) async fn serve(
+pub(crate) async fn run(
     ring: &mut impl Ring,
     mut arrivals: Arrivals,
     slots: Vec<Slot>,
     mut returned: ReturnedSlots,
     caching: Caching,
-) -> Served {
+) -> Totals {
     let mut free = slots;
     let mut replies: Vec<Option<SyncSender<Option<Arrived>>>> = Vec::new();
     replies.resize_with(free.len(), || None);
     // By the source's number.
     let mut readable = HashMap::new();
-    let (mut in_flight, mut served) = (0, Served::default());
+    let (mut in_flight, mut totals) = (0, Totals::default());
     loop {
         let message = tokio::select! {
             message = arrivals.0.recv() => message,
@@ -146,8 +146,8 @@ pub(crate) async fn serve(
                 let reply = replies[completion.submission.slot.index() as usize].take();
                 let arrived = arrived(completion);
                 if let Some(arrived) = &arrived {
-                    served.reads += 1;
-                    served.bytes += (**arrived).as_ref().len() as u64;
+                    totals.reads += 1;
+                    totals.bytes += (**arrived).as_ref().len() as u64;
                 }
                 if let Some(reply) = reply {
                     // Where nobody waits any more the slot returns.
@@ -184,7 +184,7 @@ pub(crate) async fn serve(
     };
     // Without an answer from the device they are left to the driver.
     let _ = tokio::time::timeout(AT_THE_END, rest).await;
-    served
+    totals
 }
 
 /// Whether blocks of a source can be read in this way. Past the page cache it is opened once more.

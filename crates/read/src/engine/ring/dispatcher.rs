@@ -18,7 +18,7 @@
 //!
 //! While workers have many bytes of long records, nothing is submitted. They give these back without waiting for a read.
 //!
-//! With a window, what is released after its end is held. The first piece in the window never is: it is with a
+//! With a window, what is released after its end waits here. The first piece in the window never does: it is with a
 //! worker, or with the sink, which retires it, or waits for its neighbours as above, and then a read goes past the
 //! window.
 //!
@@ -108,7 +108,7 @@ struct Cursor {
     index: u64,
     at: u64,
     end: u64,
-    /// What a stream has brought behind its last record end: the next read goes on behind it.
+    /// What a stream has brought after its last record end: the next read goes on after it.
     rest: Vec<u8>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Dispatcher<'a> {
     /// Released, with their places, and on their way to the workers.
     ready: Vec<Ready>,
     /// Released, but after the window's end.
-    held: Vec<Ready>,
+    after_window: Vec<Ready>,
     counters: Counters,
     starved_since: Option<Instant>,
 }
@@ -180,7 +180,7 @@ impl<'a> Dispatcher<'a> {
             window: delivery.window().cloned(),
             released: Vec::new(),
             ready: Vec::new(),
-            held: Vec::new(),
+            after_window: Vec::new(),
             counters: Counters::default(),
             starved_since: None,
         }
@@ -204,7 +204,7 @@ impl<'a> Dispatcher<'a> {
             let window = self.window.clone();
             let moved = window.as_ref().map(|window| window.wakes.woken());
             self.begin_spans();
-            self.hold_back();
+            self.divide_by_window();
             // Before the workers are woken, so that nothing is left to do but to go to sleep, which is
             // when the kernel takes the reads: the device waits for them, and a worker may take this
             // thread's processor.
@@ -253,7 +253,7 @@ impl<'a> Dispatcher<'a> {
             active.stitcher.abandon(&mut self.released);
             self.place(span, active.sequence);
         }
-        self.ready.append(&mut self.held);
+        self.ready.append(&mut self.after_window);
         self.lend();
         release(&mut self.ready);
         if self.window.is_some() {
@@ -273,7 +273,7 @@ impl<'a> Dispatcher<'a> {
             let with_sink = |window: &Arc<Window>| !window.waits_for_engine();
             self.lent_count > 0 || self.window.as_ref().is_some_and(with_sink)
         };
-        !self.held.is_empty() && window_moves() || self.awaits_state() || self.wants_more()
+        !self.after_window.is_empty() && window_moves() || self.awaits_state() || self.wants_more()
     }
 
     /// Whether a slot that is returned is worth waking up for: a read waits for one, or the window's
@@ -482,11 +482,11 @@ impl<'a> Dispatcher<'a> {
         let (searched, state) = read.searched;
         let new = &submission.slot.bytes()[searched..];
         let end = framing.last_end(state, new).map(|end| searched + end);
-        let mut behind = state;
+        let mut after = state;
         if end.is_none() {
-            behind = framing.effect(new).apply(state);
+            after = framing.effect(new).apply(state);
             if !ended && filled < submission.len {
-                read.searched = (filled, behind);
+                read.searched = (filled, after);
                 self.places[number].begin(&submission.source, read.want.clone());
                 return ring.submit(submission);
             }
@@ -507,7 +507,7 @@ impl<'a> Dispatcher<'a> {
             slot.truncate(end);
             result = active.stitcher.arrive_whole(index, slot, start, out);
         } else if filled > 0 {
-            let effect = Effect::of(|_| behind);
+            let effect = Effect::of(|_| after);
             result = active
                 .stitcher
                 .arrive(index, slot, start, None, effect, out);
@@ -560,13 +560,13 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Keeps what is after the window's end from the workers, and marks the rest as theirs. Only
-    /// a read that went past the window, or two pieces that were released together, are held.
-    fn hold_back(&mut self) {
+    /// a read that went past the window, or two pieces that were released together, can be there.
+    fn divide_by_window(&mut self) {
         if let Some(window) = &self.window {
             let end = window.end();
-            self.ready.append(&mut self.held);
-            let behind = |ready: &mut Ready| ready.sequence >= end;
-            self.held = self.ready.extract_if(.., behind).collect();
+            self.ready.append(&mut self.after_window);
+            let after = |ready: &mut Ready| ready.sequence >= end;
+            self.after_window = self.ready.extract_if(.., after).collect();
         }
         self.lend();
     }

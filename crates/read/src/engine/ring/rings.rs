@@ -33,7 +33,7 @@ pub(crate) struct Share {
 }
 
 /// The result of one ring.
-pub(crate) struct Ran {
+pub(crate) struct Outcome {
     pub counters: Counters,
     pub facts: Facts,
     pub arena: Arc<Arena>,
@@ -83,7 +83,7 @@ pub(crate) fn run(
     common: &Common<'_>,
     shares: &[Share],
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
-) -> Result<Vec<Ran>> {
+) -> Result<Vec<Outcome>> {
     let nodes = match shares {
         [_] => Vec::new(),
         _ => numa::nodes(),
@@ -100,7 +100,7 @@ pub(crate) fn run(
                 if let Some(cpus) = node {
                     affinity::prefer(cpus);
                 }
-                serve(common, share, shares.len() == 1, ready, started, release)
+                run_share(common, share, shares.len() == 1, ready, started, release)
             };
             let named = thread::Builder::new().name(format!("ring-{n}"));
             match named.spawn_scoped(scope, ring) {
@@ -121,7 +121,7 @@ pub(crate) fn run(
             }
         }
         let joined = threads.into_iter().map(|thread| thread.join());
-        let ran: Vec<Option<Ran>> = joined
+        let ran: Vec<Option<Outcome>> = joined
             .map(|ran| ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect();
         match failed {
@@ -145,14 +145,14 @@ fn no_threads(rings: usize, error: &std::io::Error) -> Error {
 }
 
 /// One ring on its thread: sets it up, reports the result, and reads its share once all rings are ready.
-fn serve(
+fn run_share(
     common: &Common<'_>,
     share: &Share,
     alone: bool,
     ready: mpsc::Sender<(u64, Result<()>)>,
     started: mpsc::Receiver<()>,
     release: &(dyn Fn(&mut Vec<Ready>) + Sync),
-) -> Option<Ran> {
+) -> Option<Outcome> {
     let made = Rig::new(common, share, alone);
     let (rig, result) = match made {
         Ok(rig) => (Some(rig), Ok(())),
@@ -221,7 +221,7 @@ impl Rig {
         common: &Common<'_>,
         share: &Share,
         release: &(dyn Fn(&mut Vec<Ready>) + Sync),
-    ) -> Ran {
+    ) -> Outcome {
         let (config, plan, first) = (common.config, share.plan, share.sequence);
         let dispatcher = Dispatcher::new(&share.spans, common.delivery, plan, self.slots, first);
         let wakeup = self.ring.wakeup();
@@ -229,7 +229,7 @@ impl Rig {
         let reading = dispatcher.run(&mut observed, &mut self.returned, release, &*config.notice);
         let counters = self.runtime.block_on(wakeup.drive(reading));
         drop(observed);
-        Ran {
+        Outcome {
             counters,
             facts: self.ring.facts.clone(),
             arena: self.arena,

@@ -1,6 +1,5 @@
-//! The seam below the dispatcher: a read is submitted, and completes with its slot and a count or
-//! an errno. The tokio-uring ring, the raw one, sequential reads, memory and fault injection stand
-//! behind it.
+//! The trait below the dispatcher: a read is submitted, and completes with its slot and a count or an errno. The
+//! tokio-uring ring, the raw one, sequential reads, memory and fault injection implement it.
 
 use std::fs::File;
 use std::io;

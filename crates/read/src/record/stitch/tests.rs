@@ -318,7 +318,7 @@ fn more_is_wanted_only_while_it_could_add_something() {
         spare,
     };
     let mut out = Vec::new();
-    // A span of two bytes, whose record goes on behind it.
+    // A span of two bytes, whose record goes on after it.
     let mut stitcher = Stitcher::new(&Delimited::NEWLINE, 3, true);
     let begin = stitcher.arrive(0, piece("ab", 9), 0, Some(1), Effect::NONE, &mut out);
     assert_eq!(

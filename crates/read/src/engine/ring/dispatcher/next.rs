@@ -174,7 +174,7 @@ impl Dispatcher<'_> {
                 own: false,
             });
         }
-        let behind_window = self.window.as_ref().is_some_and(|window| {
+        let after_window = self.window.as_ref().is_some_and(|window| {
             // When nothing is in flight, with a worker or with the sink, what has arrived waits for the next read.
             let stuck = self.in_flight == 0 && self.lent_count == 0 && window.waits_for_engine();
             self.sequence >= window.end() && !stuck
@@ -202,7 +202,7 @@ impl Dispatcher<'_> {
         };
         // Where a stream goes on is known only when its last read is done.
         let is_unknown = is_stream && self.in_flight > 0;
-        (!behind_window && !is_kept && !is_unknown).then_some(next)
+        (!after_window && !is_kept && !is_unknown).then_some(next)
     }
 
     /// The next read past a span's end, unless something before it has failed.

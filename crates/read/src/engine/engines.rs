@@ -1,4 +1,4 @@
-//! Each way of reading, put together: buffers, threads, a dispatcher or claims; and what it has done, in figures.
+//! Each engine with its buffers, threads, and dispatcher or claims; and its figures.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -25,14 +25,14 @@ use crate::engine::ring::rings;
 use crate::engine::ring::seam::Ring;
 use crate::engine::ring::setup::{Facts, Setup};
 use crate::engine::ring::uring;
-use crate::engine::session::{Session, in_order};
+use crate::engine::strategy::{Run, in_order};
 use crate::error::{Error, Kind, Result};
 use crate::input::caching::Caching;
 use crate::input::descriptors;
 use crate::input::spans::{Input, Span};
 use crate::sync::lock;
 
-impl<'a> Session<'a> {
+impl<'a> Run<'a> {
     /// What the kernel has put into huge pages by the end of the run.
     fn count_huge(&mut self, arena: &Arena) {
         let granted = arena.huge_bytes().unwrap_or(0);
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
             scope.spawn(|_| arena::touch(&mut slots, knobs.huge_pages));
             // Thousands of files take a while to be opened; the workers have nothing to read yet.
             if let CachingPlan::DirectOr(otherwise) = &mut plan.caching {
-                *otherwise = self.tell_of_refusals(spans);
+                *otherwise = self.report_refusals(spans);
             }
         });
         let setup = Setup::new(knobs, plan.depth);

@@ -1,4 +1,4 @@
-//! A run in progress: which way each part of the input is read, and what is done where a way isn't available.
+//! A run in progress: the engine for each part of the input, and the one instead where it isn't available.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 
 /// How far workers have the kernel read ahead of what they leave in the page cache: as much as a ring has in flight.
-const KEPT_AHEAD: u64 = 32 << 20;
+const CACHED_AHEAD: u64 = 32 << 20;
 
 fn in_memory(input: &Input, span: &Span) -> bool {
     input.source(span).bytes().is_some()
@@ -36,7 +36,7 @@ fn streams(input: &Input, span: &Span) -> bool {
 }
 
 /// A run in progress.
-pub(crate) struct Session<'a> {
+pub(crate) struct Run<'a> {
     pub(crate) input: &'a Input,
     pub(crate) config: &'a Config,
     pub(crate) delivery: &'a Delivery<'a>,
@@ -51,20 +51,20 @@ pub(crate) struct Session<'a> {
     /// The number of the next block.
     pub(crate) sequence: u64,
     /// Whether the user knows that there is no ring.
-    pub(crate) fallback_told: bool,
+    pub(crate) has_reported_fallback: bool,
     pub(crate) stats: Stats,
 }
 
-impl<'a> Session<'a> {
+impl<'a> Run<'a> {
     /// Reads all spans. Streams and files with a size take different ways, in order, so that order can be kept.
-    pub(crate) fn serve(&mut self) -> Result<()> {
+    pub(crate) fn read_all(&mut self) -> Result<()> {
         let input = self.input;
         let kind = |span: &Span| (streams(input, span), in_memory(input, span));
         let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
         groups.try_for_each(|group| self.group(group))
     }
 
-    /// Serves spans that are all streams or all not.
+    /// Reads spans that are all streams or all not.
     fn group(&mut self, spans: &[Span]) -> Result<()> {
         let caching = self.config.caching();
         for source in spans.iter().map(|span| self.input.source(span)) {
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let named = self.config.knobs.readahead;
         // Ahead of reads past the page cache, or that leave nothing there, it would bring all of it in.
         let stays = self.config.caching() == Caching::Cached;
-        let of_kept = (self.keeps && !self.memory.is_limited()).then_some(KEPT_AHEAD);
+        let of_kept = (self.keeps && !self.memory.is_limited()).then_some(CACHED_AHEAD);
         let own = self.read_ahead.or(of_kept).filter(|_| stays);
         let ahead = ReadAhead::new(self.input, named.or(own)?);
         Some(match self.keeps {
@@ -175,8 +175,8 @@ impl<'a> Session<'a> {
             residency::bytes(&split.resident),
             residency::bytes(&split.cold),
         );
-        if cold > 0 && self.keeps_cached(resident + cold) {
-            self.because(residency::KEPT_WORDS);
+        if cold > 0 && self.fits_page_cache(resident + cold) {
+            self.because(residency::CACHING_WORDS);
             self.keeps = true;
             let done = self.local(spans);
             self.keeps = false;
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
 
     /// Whether an input of so many bytes stays in the page cache when `auto` has read it. What was named for rings or for the
     /// page cache is kept to.
-    pub(crate) fn keeps_cached(&self, bytes: u64) -> bool {
+    pub(crate) fn fits_page_cache(&self, bytes: u64) -> bool {
         let named = self.config.caching() != Caching::Cached || !self.is_left_to_auto();
         match self.config.knobs.cache {
             _ if named => false,
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
 
     /// Tells of files that the ring has to read through the page cache, in one line, however many there are. Returns
     /// how they are read: so that nothing stays there, where all of them can be.
-    pub(crate) fn tell_of_refusals(&mut self, spans: &[Span]) -> Caching {
+    pub(crate) fn report_refusals(&mut self, spans: &[Span]) -> Caching {
         let mut refused: Vec<_> = spans
             .iter()
             .map(|span| self.input.source(span))
@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
         reason: &str,
         spans: &[Span],
     ) -> Result<()> {
-        if !std::mem::replace(&mut self.fallback_told, true) {
+        if !std::mem::replace(&mut self.has_reported_fallback, true) {
             let error = error.clone();
             (self.config.notice)(&Notice::WithoutRing { error });
         }
