@@ -36,7 +36,7 @@ macro_rules! named {
             fn from_str(name: &str) -> $crate::Result<Self> {
                 let found = $type::ALL.into_iter().find(|value| value.name() == name);
                 found.ok_or_else(|| {
-                    let cause = format!("{} is one of {}", $what, $type::ALL.map(Self::name).join(", "));
+                    let cause = format!("{} is one of {}, not {name}", $what, $type::ALL.map(Self::name).join(", "));
                     $crate::Error::new($crate::Kind::Usage, cause)
                 })
             }
@@ -201,7 +201,7 @@ mod tests {
         let error = "warp".parse::<HugePages>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the kind of pages is one of auto, thp, hugetlb, off"
+            "the kind of pages is one of auto, thp, hugetlb, off, not warp"
         );
     }
 }
