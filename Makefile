@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package toolchain clean
+.PHONY: help run test test-all soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package package-check package-twice test-aarch64 emulated toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,7 +60,23 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	  cargo test --locked $(ALL) $(FEATURES) --doc || status=1; \
 	  cargo test --locked $(ALL) $(FEATURES) --test linux-tests -- --include-ignored _for_real || status=1; \
 	  $(SUMMARY) || status=1; \
+	  $(MAKE) --no-print-directory test-aarch64 package-check package-twice || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
+
+# What tells the answers of another processor's build from this one's.
+EMULATED_TESTS = release:: golden:: hints:: first_contact:: count:: compressed:: json_lines:: logs:: zones:: usage::
+
+test-aarch64: toolchain ## The same answers and the unit tests of an aarch64 build, in qemu-user (takes a cross-linker)
+	@if command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null; then \
+	  $(MAKE) --no-print-directory emulated TARGET=$(OTHER); \
+	else echo "skip: tests of $(OTHER): no qemu-user or gcc-aarch64-linux-gnu"; fi
+
+emulated: static
+	@mkdir -p target/emulated
+	@printf '#!/bin/sh\nexec qemu-$(CROSS) %s "$$@"\n' $(CURDIR)/target/static/$(TARGET)/release/ringfold >target/emulated/ringfold
+	@chmod +x target/emulated/ringfold
+	RINGFOLD_PROGRAM=$(CURDIR)/target/emulated/ringfold cargo test --locked $(ALL) $(FEATURES) --test linux-tests -- $(EMULATED_TESTS)
+	$(CROSS_ENV) cargo test --locked $(ALL) $(FEATURES) --lib --target $(TARGET)
 
 soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills; SHAPES (2,000) files in small groups
 	SOAK_MINUTES=$(MINUTES) cargo test --locked $(FEATURES) --test linux-tests -- --ignored --nocapture --test-threads 1 \
@@ -163,33 +179,40 @@ deny-offline: toolchain ## The same without the advisories, which come over the 
 build: toolchain ## The release binary
 	cargo build --locked --release
 
-static: toolchain ## A release binary without shared libraries: target/static/HOST/release/ringfold
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --release --target $(HOST) --target-dir target/static
+# The processor and system that `static` and `package` build for: TARGET=aarch64-unknown-linux-gnu is cross-built.
+TARGET ?= $(HOST)
+CROSS = $(if $(filter $(firstword $(subst -, ,$(HOST)))-%,$(TARGET)),,$(firstword $(subst -, ,$(TARGET))))
+# Nothing of this folder's or the user's paths is in the program, so that others build the same bytes.
+STATIC_FLAGS = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=/ringfold \
+  --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
+CROSS_ENV = $(if $(CROSS),CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER=$(CROSS)-linux-gnu-gcc \
+  CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_RUNNER=qemu-$(CROSS))
 
-# What lists the dependencies in a package.
-CYCLONEDX = 0.5.9
-VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
-PACKAGE = ringfold-$(VERSION)-$(HOST)
-# Equal sources give equal bytes, as far as the compiler does.
-EPOCH = $(shell git log -1 --format=%ct)
+static: toolchain ## A release binary without shared libraries: target/static/TARGET/release/ringfold
+	@$(if $(CROSS),rustup target add $(TARGET),:)
+	$(CROSS_ENV) RUSTFLAGS="$(STATIC_FLAGS)" cargo build --locked --release $(FEATURES) --bin ringfold --target $(TARGET) --target-dir target/static
 
-package: build ## target/package: an archive of the release, its dependencies (SBOM), checksums, a signature (SIGN_KEY=ssh key)
-	@cargo cyclonedx --version 2>/dev/null | grep -qF ' $(CYCLONEDX)' || \
-	  cargo install --locked cargo-cyclonedx@$(CYCLONEDX)
-	@rm -rf target/package; mkdir -p target/package/$(PACKAGE)/man target/package/$(PACKAGE)/completions
-	@cd target/package/$(PACKAGE); bin=$(abspath $(BIN)); cp $$bin ringfold; \
-	  cp $(addprefix $(CURDIR)/,README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE) .; \
-	  $$bin man >man/ringfold.1; \
-	  for page in aggregate merge inspect count quote generate probe bench tune; do \
-	    $$bin man $$page >man/ringfold-$$page.1 || exit 1; done; \
-	  for shell in bash zsh fish; do $$bin completions $$shell >completions/ringfold.$$shell || exit 1; done
-	@SOURCE_DATE_EPOCH=$(EPOCH) cargo cyclonedx --quiet --format json --override-filename sbom.cdx
-	@sed 's|file://$(CURDIR)|file://.|g' sbom.cdx.json >target/package/$(PACKAGE).cdx.json; rm sbom.cdx.json benches/sbom.cdx.json crates/*/sbom.cdx.json
-	@cd target/package; tar --sort=name --mtime=@$(EPOCH) --owner=0 --group=0 --numeric-owner -cf - $(PACKAGE) | \
-	  gzip -9n >$(PACKAGE).tar.gz; rm -r $(PACKAGE); sha256sum $(PACKAGE).tar.gz $(PACKAGE).cdx.json >SHA256SUMS
-	@if [ -n "$(SIGN_KEY)" ]; then ssh-keygen -q -Y sign -f "$(SIGN_KEY)" -n ringfold target/package/SHA256SUMS; \
+# What makes the Debian package and lists the dependencies, in these versions.
+TOOLS ?= $(CURDIR)/target/tools
+PACKAGERS = $(TOOLS)/cargo-deb@3.8.0/bin $(TOOLS)/cargo-cyclonedx@0.5.9/bin
+
+$(TOOLS)/%/bin:
+	cargo install --locked --root $(@D) $*
+
+package: static $(PACKAGERS) ## target/dist: an archive, a .deb, dependencies (SBOM), checksums, a signature (SIGN_KEY=ssh key)
+	PATH="$(subst $() ,:,$(PACKAGERS)):$$PATH" packaging/build $(TARGET) parquet
+	@if [ -n "$(SIGN_KEY)" ]; then ssh-keygen -q -Y sign -f "$(SIGN_KEY)" -n ringfold target/dist/SHA256SUMS; \
 	  else echo "not signed: make package SIGN_KEY=FILE signs by ssh-keygen"; fi
-	@ls target/package
+	@cat target/dist/SHA256SUMS
+
+package-check: package ## The packages in clean roots of Debian 11 and 13, without a toolchain (takes root and debootstrap)
+	packaging/check
+
+package-twice: package ## The last commit is packaged once more in another folder: the bytes must be the same
+	@again=$$(mktemp -d); git clone -q . $$again/ringfold; \
+	  $(MAKE) --no-print-directory -C $$again/ringfold package TARGET=$(TARGET) TOOLS=$(TOOLS) && \
+	  (cd target/dist && sha256sum -c $$again/ringfold/target/dist/SHA256SUMS); \
+	  status=$$?; rm -rf $$again; exit $$status
 
 $(DATA): | build
 	@mkdir -p data

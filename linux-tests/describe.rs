@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
 
 use crate::support::{cached_ways, dir, end, end_of, feed, ringfold, start, write};
@@ -247,7 +246,8 @@ fn the_next_command_works() {
         ("odd.csv", b"\"a,b\",\"a,b\",x\n\"1\",2,z\n3,4,z\n"),
         ("numbers.csv", b"1,2,3\n4,5,6\n1,8,9\n"),
     ];
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold")).parent().unwrap();
+    let program = crate::support::program();
+    let program = program.parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     for (name, bytes) in files {
         write(dir.path(), name, bytes);

@@ -490,7 +490,8 @@ fn what_is_shown_may_be_read_otherwise() {
 }
 
 fn shell(dir: &Path, line: &str) -> crate::support::Ended {
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold")).parent().unwrap();
+    let program = crate::support::program();
+    let program = program.parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut command = std::process::Command::new("sh");
     command

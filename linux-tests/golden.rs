@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{cached_ways, dir, end, write};
+use crate::support::{cached_ways, dir, end, program, write};
 
 /// Set to have the answers written anew.
 const GOLDEN: &str = "RINGFOLD_GOLDEN";
@@ -440,7 +440,8 @@ fn difference(was: &str, is: &str) -> String {
 fn answers_are_those_that_are_kept() {
     let (pairs, tables) = (files::pairs(), files::tables());
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("linux-tests/golden");
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold")).parent().unwrap();
+    let program = program();
+    let program = program.parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let is_rewrite = std::env::var_os(GOLDEN).is_some_and(|value| value == "write");
     let ways: Vec<_> = cached_ways().collect();

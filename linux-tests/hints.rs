@@ -828,7 +828,7 @@ fn said(row: &Row) -> (Ended, tempfile::TempDir) {
 
 /// Runs a line in a directory, where `ringfold` is the program.
 fn shell(dir: &Path, line: &str) -> Ended {
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold"));
+    let program = crate::support::program();
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", program.parent().unwrap().display());
     let mut command = Command::new("sh");

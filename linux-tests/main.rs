@@ -60,6 +60,7 @@ mod quoted;
 mod read_back;
 mod records;
 mod reference;
+mod release;
 mod several;
 mod shape;
 mod soak;

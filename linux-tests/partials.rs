@@ -1066,7 +1066,8 @@ fn the_commands_for_other_machines_work() {
         let from = block.find(&format!("# {name}")).unwrap();
         block[from..].split("\n\n").next().unwrap()
     };
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold")).parent().unwrap();
+    let program = crate::support::program();
+    let program = program.parent().unwrap();
     let own = dir.join("bin");
     std::fs::create_dir(&own).unwrap();
     let ssh = write(&own, "ssh", b"#!/bin/sh\nshift\nexec sh -c \"$*\"\n");

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use io_uring::IoUring;
 
 use crate::fuse::{Fuse, Pages};
-use crate::support::{cold, dir, ringfold, write};
+use crate::support::{PROGRAM, cold, dir, ringfold, write};
 use crate::sys;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,16 @@ fn found(feature: Feature) -> &'static Result<(), String> {
 fn look(feature: Feature) -> Result<(), Box<dyn std::error::Error>> {
     match feature {
         Feature::MemoryGroup => drop(crate::group::Group::new("memory", 64 << 20)?),
-        Feature::IoUring => drop(IoUring::new(8)?),
+        Feature::IoUring => {
+            drop(IoUring::new(8)?);
+            // One that runs in an emulator may lack it all the same.
+            if std::env::var_os(PROGRAM).is_some() {
+                let output = ringfold(["count", "--engine", "uring", "/etc/passwd"]).output()?;
+                if !output.status.success() {
+                    return Err(String::from_utf8_lossy(&output.stderr).trim().into());
+                }
+            }
+        }
         Feature::Direct => {
             let dir = dir();
             fs::write(dir.path().join("probe"), "probe")?;

@@ -25,11 +25,20 @@ const HANGS: Duration = Duration::from_secs(180);
 /// limits on sound reads are longer than a second, too.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The file of the program. `RINGFOLD_PROGRAM` names one that was built otherwise, or for another processor.
+pub fn program() -> PathBuf {
+    let other = std::env::var_os(PROGRAM);
+    other.map_or_else(|| env!("CARGO_BIN_EXE_ringfold").into(), PathBuf::from)
+}
+
+/// See [`program`].
+pub const PROGRAM: &str = "RINGFOLD_PROGRAM";
+
 /// The program.
 pub fn ringfold<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     static ONCE: Once = Once::new();
     ONCE.call_once(sys::heed_interrupts);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ringfold"));
+    let mut command = Command::new(program());
     command
         .args(args)
         .stdin(Stdio::null())

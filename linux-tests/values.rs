@@ -761,7 +761,7 @@ fn amounts_are_read_as_the_page_says() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/not-for.md");
     let page = std::fs::read_to_string(page).unwrap();
     let dir = dir();
-    let program = Path::new(env!("CARGO_BIN_EXE_ringfold"));
+    let program = crate::support::program();
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", program.parent().unwrap().display());
     let mut commands = 0;
