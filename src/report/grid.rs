@@ -28,15 +28,16 @@ use crate::output::ordered::make_in_order;
 use crate::report::grid::bars::Bars;
 use crate::report::grid::columns::measure;
 use crate::report::grid::json::Labels;
-use crate::report::grid::parts::{for_rows, parts, range};
-#[cfg(feature = "arrow")]
-use crate::report::grid::typed::Table;
+use crate::report::grid::parts::{parts, range};
 
 pub use crate::report::grid::cell::{Cell, Rows};
 pub(crate) use crate::report::grid::csv::push_text as push_csv_text;
 pub use crate::report::grid::digits::Digits;
 pub(crate) use crate::report::grid::digits::with_point;
 pub(crate) use crate::report::grid::json::push_text as push_json_text;
+pub use crate::report::grid::parts::for_rows;
+#[cfg(feature = "arrow")]
+pub use crate::report::grid::typed::Batches;
 
 /// A format of an answer with any columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,9 +197,9 @@ pub fn write_grid(
         }
         GridFormat::Html => html::write(names, &grid, "ringfold", true, out),
         #[cfg(feature = "arrow")]
-        GridFormat::Arrow => Table::new(names, rows, pool).write_arrow(out),
+        GridFormat::Arrow => typed::write_arrow(Batches::new(names, rows, pool), out),
         #[cfg(feature = "parquet")]
-        GridFormat::Parquet => Table::new(names, rows, pool).write_parquet(out),
+        GridFormat::Parquet => typed::write_parquet(Batches::new(names, rows, pool), out),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an answer with any columns is made of.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::report::grid::digits::Digits;
 
@@ -69,4 +69,23 @@ pub trait Rows: Sync {
 
     /// Clears `cells` and fills them with row `at`, a cell for each column.
     fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>);
+}
+
+/// Rows that are borrowed or shared.
+impl<P: Deref<Target: Rows> + Sync> Rows for P {
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    fn prefetch(&self, at: usize) {
+        (**self).prefetch(at);
+    }
+
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Rows + '_>> {
+        (**self).part(rows)
+    }
+
+    fn row<'a>(&'a self, at: usize, cells: &mut Vec<Cell<'a>>) {
+        (**self).row(at, cells);
+    }
 }

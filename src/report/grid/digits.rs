@@ -8,6 +8,8 @@ use std::ops::Deref;
 const SHORT: usize = 23;
 /// Of a short number: a mantissa of 64 bits has 20 digits.
 const SCALE_MAX: u32 = 20;
+/// So many digits always fit 128 bits.
+pub(super) const LONG_DIGITS: usize = 38;
 
 /// The text of a number: `-?digits(.digits)?`, or a double's shortest form, which may have an exponent after it.
 #[derive(Clone)]
@@ -46,6 +48,24 @@ impl Digits<'_> {
         self.parse().expect("a number")
     }
 
+    /// The number itself as a mantissa and a scale, mantissa / 10^scale; `None` for a double with an exponent, and beyond 38
+    /// digits.
+    ///
+    /// ```
+    /// use ringfold::report::grid::Digits;
+    ///
+    /// assert_eq!(Digits::from("-3.50").as_decimal(), Some((-350, 2)));
+    /// assert_eq!(Digits::from("1e-7").as_decimal(), None);
+    /// ```
+    pub fn as_decimal(&self) -> Option<(i128, u32)> {
+        let digits = self.bytes().filter(u8::is_ascii_digit).count();
+        if self.contains('e') || digits > LONG_DIGITS {
+            return None;
+        }
+        let scale = self.split_once('.').map_or(0, |(_, after)| after.len());
+        Some((mantissa(self, scale), scale as u32))
+    }
+
     /// The text's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -81,6 +101,21 @@ fn short(is_negative: bool, mut left: u64, scale: u32) -> Digits<'static> {
     }
     let start = at as u8;
     Digits(Text::Short { bytes, start })
+}
+
+/// A decimal times `10^scale`, after whose point stand no more digits.
+pub(super) fn mantissa(number: &str, scale: usize) -> i128 {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let zeros = scale - fraction.len();
+    let digits = whole.bytes().chain(fraction.bytes());
+    let digits = digits.filter(|byte| *byte != b'-');
+    let magnitude = digits
+        .chain(std::iter::repeat_n(b'0', zeros))
+        .fold(0, |value, digit| 10 * value + i128::from(digit - b'0'));
+    match whole.starts_with('-') {
+        true => -magnitude,
+        false => magnitude,
+    }
 }
 
 /// A number of these digits, of which `scale` are after the point.
@@ -153,6 +188,13 @@ mod tests {
         assert_eq!(&*got, want);
         assert_eq!(got.as_bytes(), want.as_bytes());
         assert_eq!(got, Digits::from(want));
+        let has_room = mantissa
+            .unsigned_abs()
+            .to_string()
+            .len()
+            .max(scale as usize + 1)
+            <= LONG_DIGITS;
+        assert_eq!(got.as_decimal(), has_room.then_some((mantissa, scale)));
     }
 
     proptest! {

@@ -23,11 +23,33 @@ pub(super) fn range(part: usize, rows: usize) -> Range<usize> {
     part * ROWS..rows.min((part + 1) * ROWS)
 }
 
-/// Gives some rows to `each`, with their numbers, until it doesn't take one. Returns the first that wasn't taken.
+/// Gives some rows to `each`, with their numbers, until it doesn't take one. Returns the first that wasn't taken. Rows that
+/// lie in a file are read in parts.
+///
+/// ```
+/// use ringfold::query::Query;
+/// use ringfold::report::grid::{Cell, for_rows};
+/// use ringfold::{Config, Input, fold};
+///
+/// let input = Input::memory([&b"Bern;7.5\nOslo;-3.0\nBern;8.5\n"[..]]);
+/// let config = Config::default();
+/// let query = Query::new(b';').key(1).aggregate("sum", Some(2.into()))?;
+/// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+/// let mut sums = Vec::new();
+/// for_rows(&answer, 0..2, 2, |_, cells| {
+///     let Cell::Number(sum) = &cells[1] else {
+///         return false;
+///     };
+///     sums.push((sum.as_decimal(), sum.as_f64()));
+///     true
+/// });
+/// assert_eq!(sums, [(Some((160, 1)), 16.0), (Some((-30, 1)), -3.0)]);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
 ///
 /// # Panics
 /// A row hasn't `columns` cells.
-pub(super) fn for_rows(
+pub fn for_rows(
     rows: &dyn Rows,
     Range { start, end }: Range<usize>,
     columns: usize,

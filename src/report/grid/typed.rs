@@ -1,6 +1,6 @@
-//! An answer as typed columns: an Arrow file, or with the feature `parquet` a Parquet file.
+//! An answer as typed columns: Arrow record batches, an Arrow file, or with the feature `parquet` a Parquet file.
 //!
-//! A pass over all rows finds the type of each column, and a second one writes them, a batch of rows at a time.
+//! A pass over all rows finds the type of each column, and a second one makes them, a batch of rows at a time.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::builder::{
     BinaryBuilder, Decimal128Builder, Float64Builder, Int64Builder, StringBuilder,
 };
-use arrow_array::{ArrayRef, NullArray, RecordBatch};
+use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchReader};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use rayon::ThreadPool;
@@ -16,6 +16,7 @@ use ringfold_read::internals::visible;
 
 use crate::report::grid::cell::{Cell, Rows};
 use crate::report::grid::columns::split;
+use crate::report::grid::digits::{self, LONG_DIGITS};
 use crate::report::grid::json::unique;
 use crate::report::grid::parts::{fold_columns, for_rows};
 
@@ -27,100 +28,132 @@ const BATCH_BYTES: usize = 8 << 20;
 const ROW_GROUP_BYTES: usize = 32 << 20;
 /// So many digits always fit 64 bits.
 const SHORT_DIGITS: usize = 18;
-/// So many digits always fit 128 bits.
-const LONG_DIGITS: usize = 38;
 
-/// An answer in typed columns.
-pub(super) struct Table<'a> {
-    rows: &'a dyn Rows,
+/// Rows as Arrow record batches: typed columns, at most 65,536 rows at a time. docs/formats.md says which types these are.
+///
+/// ```
+/// use ringfold::query::Query;
+/// use ringfold::report::grid::Batches;
+/// use ringfold::{Config, Input, fold};
+///
+/// let input = Input::memory([&b"Bern;7.5\nOslo;-3.0\nBern;8.5\n"[..]]);
+/// let config = Config::default();
+/// let query = Query::new(b';').key(1).aggregate("sum", Some(2.into()))?;
+/// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+/// let batches = Batches::new(answer.names(), &answer, None);
+/// assert_eq!(batches.schema().field(1).data_type().to_string(), "Decimal128(18, 1)");
+/// let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+/// assert_eq!(rows, 2);
+/// # Ok::<(), ringfold::Error>(())
+/// ```
+pub struct Batches<R> {
+    rows: R,
     schema: SchemaRef,
+    /// The first row of the next batch.
+    at: usize,
 }
 
-impl<'a> Table<'a> {
-    /// The threads of a `pool` look for the types.
-    pub(super) fn new(names: &[Vec<u8>], rows: &'a dyn Rows, pool: Option<&ThreadPool>) -> Self {
+impl<R: Rows> Batches<R> {
+    /// Of `rows`, whose columns have these `names`. A pass over all rows finds the types; the threads of a `pool` take part.
+    pub fn new(names: &[Vec<u8>], rows: R, pool: Option<&ThreadPool>) -> Batches<R> {
         let start = vec![CellKinds::default(); names.len()];
-        let columns = fold_columns(rows, pool, &start, CellKinds::add, CellKinds::merge);
+        let columns = fold_columns(&rows, pool, &start, CellKinds::add, CellKinds::merge);
         let named = unique(names).into_iter().zip(&columns);
         let fields = named.map(|(name, column)| {
             let name = String::from_utf8(name);
             let name = name.unwrap_or_else(|error| visible(error.as_bytes()).into_owned());
             Field::new(name, column.data_type(), true)
         });
-        Table {
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Batches::of_schema(schema, rows)
+    }
+
+    /// The same where the schema is known.
+    pub fn of_schema(schema: SchemaRef, rows: R) -> Batches<R> {
+        Batches {
             rows,
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            schema,
+            at: 0,
         }
     }
 
-    /// Writes an Arrow IPC file.
-    ///
-    /// # Errors
-    /// The errors of `out`.
-    pub(super) fn write_arrow(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut writer = FileWriter::try_new(out, &self.schema).map_err(unwrapped)?;
-        for batch in self.batches() {
-            writer
-                .write(&batch.map_err(unwrapped)?)
-                .map_err(unwrapped)?;
-        }
-        writer.finish().map_err(unwrapped)
+    /// The names and types of the columns.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
+}
 
-    /// Writes a Parquet file. A row group is held in memory until it is complete.
-    ///
-    /// # Errors
-    /// The errors of `out`.
-    #[cfg(feature = "parquet")]
-    pub(super) fn write_parquet(&self, out: &mut dyn Write) -> io::Result<()> {
-        use parquet::arrow::ArrowWriter;
-        use parquet::basic::Compression;
-        use parquet::file::properties::WriterProperties;
+impl<R: Rows> Iterator for Batches<R> {
+    type Item = Result<RecordBatch, ArrowError>;
 
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("ringfold version ", env!("CARGO_PKG_VERSION")).into());
-        let writer = ArrowWriter::try_new(
-            Vec::new(),
-            Arc::clone(&self.schema),
-            Some(properties.build()),
-        );
-        let mut writer = writer.map_err(io::Error::other)?;
-        for batch in self.batches() {
-            let batch = batch.map_err(unwrapped)?;
-            writer.write(&batch).map_err(io::Error::other)?;
-            // The writer counts the bytes itself.
-            if writer.in_progress_size() > ROW_GROUP_BYTES {
-                writer.flush().map_err(io::Error::other)?;
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = self.rows.len();
+        if self.at >= rows {
+            return None;
+        }
+        let fields = self.schema.fields().iter();
+        let mut columns: Vec<Column> = fields.map(|field| Column::new(field.data_type())).collect();
+        let (range, mut bytes) = (self.at..rows.min(self.at + BATCH), 0);
+        self.at = for_rows(&self.rows, range, columns.len(), |_, cells| {
+            let fits = bytes < BATCH_BYTES;
+            if fits {
+                bytes += cells.iter().map(Cell::len).sum::<usize>();
+                let columns = columns.iter_mut().zip(cells);
+                columns.for_each(|(column, cell)| column.push(cell));
             }
-            out.write_all(&std::mem::take(writer.inner_mut()))?;
-        }
-        out.write_all(&writer.into_inner().map_err(io::Error::other)?)
+            fits
+        });
+        let arrays = columns.into_iter().map(Column::finish).collect();
+        Some(RecordBatch::try_new(Arc::clone(&self.schema), arrays))
     }
+}
 
-    fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + '_ {
-        let (mut at, rows) = (0, self.rows.len());
-        std::iter::from_fn(move || {
-            if at == rows {
-                return None;
-            }
-            let fields = self.schema.fields().iter();
-            let mut columns: Vec<Column> =
-                fields.map(|field| Column::new(field.data_type())).collect();
-            let (range, mut bytes) = (at..rows.min(at + BATCH), 0);
-            at = for_rows(self.rows, range, columns.len(), |_, cells| {
-                let fits = bytes < BATCH_BYTES;
-                if fits {
-                    bytes += cells.iter().map(Cell::len).sum::<usize>();
-                    let columns = columns.iter_mut().zip(cells);
-                    columns.for_each(|(column, cell)| column.push(cell));
-                }
-                fits
-            });
-            let arrays = columns.into_iter().map(Column::finish).collect();
-            Some(RecordBatch::try_new(Arc::clone(&self.schema), arrays))
-        })
+impl<R: Rows> RecordBatchReader for Batches<R> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
+}
+
+/// Writes an Arrow IPC file.
+///
+/// # Errors
+/// The errors of `out`.
+pub(super) fn write_arrow(batches: Batches<&dyn Rows>, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = FileWriter::try_new(out, batches.schema()).map_err(unwrapped)?;
+    for batch in batches {
+        writer
+            .write(&batch.map_err(unwrapped)?)
+            .map_err(unwrapped)?;
+    }
+    writer.finish().map_err(unwrapped)
+}
+
+/// Writes a Parquet file. A row group is held in memory until it is complete.
+///
+/// # Errors
+/// The errors of `out`.
+#[cfg(feature = "parquet")]
+pub(super) fn write_parquet(batches: Batches<&dyn Rows>, out: &mut dyn Write) -> io::Result<()> {
+    use parquet::arrow::ArrowWriter;
+    use parquet::basic::Compression;
+    use parquet::file::properties::WriterProperties;
+
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("ringfold version ", env!("CARGO_PKG_VERSION")).into());
+    let schema = Arc::clone(batches.schema());
+    let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build()));
+    let mut writer = writer.map_err(io::Error::other)?;
+    for batch in batches {
+        let batch = batch.map_err(unwrapped)?;
+        writer.write(&batch).map_err(io::Error::other)?;
+        // The writer counts the bytes itself.
+        if writer.in_progress_size() > ROW_GROUP_BYTES {
+            writer.flush().map_err(io::Error::other)?;
+        }
+        out.write_all(&std::mem::take(writer.inner_mut()))?;
+    }
+    out.write_all(&writer.into_inner().map_err(io::Error::other)?)
 }
 
 /// The error of the output, if it is one.
@@ -234,7 +267,7 @@ impl Column {
                 values.append_option(text().map(|text| text.parse().expect("few digits")));
             }
             Column::Decimal(values, scale) => {
-                values.append_option(text().map(|text| mantissa(text, *scale)));
+                values.append_option(text().map(|text| digits::mantissa(text, *scale)));
             }
             Column::Double(values) => {
                 values.append_option(text().map(|text| text.parse().expect("a double")));
@@ -253,22 +286,5 @@ impl Column {
             Column::Text(mut values) => Arc::new(values.finish()),
             Column::Bytes(mut values) => Arc::new(values.finish()),
         }
-    }
-}
-
-/// A decimal times `10^scale`, after whose point stand no more digits.
-fn mantissa(number: &str, scale: usize) -> i128 {
-    let (whole, fraction) = split(number);
-    let fraction = fraction.strip_prefix('.').unwrap_or_default();
-    let zeros = scale - fraction.len();
-    let digits = whole.bytes().chain(fraction.bytes());
-    let digits = digits.filter(|byte| *byte != b'-');
-    let magnitude = digits
-        .chain(std::iter::repeat_n(b'0', zeros))
-        .fold(0, |value, digit| 10 * value + i128::from(digit - b'0'));
-    if whole.starts_with('-') {
-        -magnitude
-    } else {
-        magnitude
     }
 }
