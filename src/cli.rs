@@ -20,6 +20,7 @@ mod duration;
 mod ending;
 mod generate;
 mod help;
+pub mod hosted;
 mod inherited;
 mod input;
 mod inspect;
@@ -46,6 +47,7 @@ mod spell;
 mod stats;
 mod tune;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -57,12 +59,13 @@ use crate::cli::command::{Cli, Command};
 use crate::cli::console::{exit_code, give_up, print, say_error};
 use crate::{Error, Kind};
 
-/// Runs the program.
-pub fn main() -> ExitCode {
+/// Runs the program with a command line, of which the first word names the program.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let words_len = words.len();
     process::hold_signals();
     process::ignore_file_size_signal();
     tell_panics();
-    let command = match help::parsed() {
+    let command = match help::parsed(words) {
         Ok(command) => command,
         Err(code) => return code,
     };
@@ -78,7 +81,7 @@ pub fn main() -> ExitCode {
         process::guard();
     }
     // There are at most as many files as arguments.
-    ringfold_read::internals::raise_descriptor_limit(std::env::args_os().len());
+    ringfold_read::internals::raise_descriptor_limit(words_len);
     process::take_signals();
     let done = match command {
         Command::Aggregate(command) => command.run().map(|()| ExitCode::SUCCESS),

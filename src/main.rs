@@ -20,5 +20,5 @@ static ALLOCATOR: Allocator<mimalloc::MiMalloc> = Allocator(mimalloc::MiMalloc);
 static ALLOCATOR: Allocator<std::alloc::System> = Allocator(std::alloc::System);
 
 fn main() -> ExitCode {
-    ringfold::cli::main()
+    ringfold::cli::main(std::env::args_os().collect())
 }

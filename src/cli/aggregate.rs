@@ -82,7 +82,7 @@ pub(super) struct Command {
     #[arg(skip)]
     more: Vec<Asked>,
     #[command(flatten, next_help_heading = None)]
-    query: QueryFlags,
+    pub(super) query: QueryFlags,
     /// What to do with a malformed record: fail, or skip it and print on stderr how many were skipped and which was the
     /// first; null also takes what isn't a number for no value [default: fail]
     #[arg(long, help_heading = None, value_name = "WHAT", hide_possible_values = true)]
@@ -173,7 +173,7 @@ impl Command {
         Ok(())
     }
 
-    fn as_run<'a>(
+    pub(super) fn as_run<'a>(
         &'a self,
         paths: &'a [PathBuf],
         asked: Vec<(&'a Asked, Form)>,
@@ -224,8 +224,18 @@ fn refuse_grid(output: Option<&Path>) -> Result<()> {
 /// Gives freed memory back at once where `memory` or a control group limits it.
 ///
 /// # Errors
-/// The control group is so small that the kernel might kill the process in the middle of its work.
+/// See [`check_group`].
 pub(super) fn limit_memory(memory: Option<u64>) -> Result<()> {
+    check_group()?;
+    if memory.or(cgroups::memory_limit()).is_some() {
+        heap::return_large();
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The control group is so small that the kernel might kill the process in the middle of its work.
+pub(super) fn check_group() -> Result<()> {
     let limit = cgroups::memory_limit();
     if let Some(limit) = limit.filter(|limit| *limit < GROUP_MIN) {
         let (limit, least) = (units::size(limit), units::size(GROUP_MIN));
@@ -233,9 +243,6 @@ pub(super) fn limit_memory(memory: Option<u64>) -> Result<()> {
             "the control group allows {limit} of memory, and aggregate needs {least}: raise its limit"
         );
         return Err(Error::new(Kind::Engine, cause));
-    }
-    if memory.or(limit).is_some() {
-        heap::return_large();
     }
     Ok(())
 }

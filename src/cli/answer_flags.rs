@@ -146,17 +146,7 @@ impl AnswerFlags {
             }
             answer.check().map_err(io::Error::other)
         })?;
-        let odd = pool.install(|| answer.odd_key());
-        Ok(odd.map(|key| {
-            let (what, byte) = match key.contains(&0) {
-                true => ("NUL bytes stand", "\\0"),
-                false => ("a carriage return stands", "\\r"),
-            };
-            let key = visible(&key[..key.len().min(KEY)]);
-            format!(
-                "{what} in a key, the first in `{key}`: `tr -d '{byte}' <FILE` takes such bytes out"
-            )
-        }))
+        Ok(odd_key(answer, pool))
     }
 
     /// What is done with groups, within a memory.
@@ -180,6 +170,19 @@ impl AnswerFlags {
         }
         Ok(shown)
     }
+}
+
+/// What is to be said of a key with bytes that text hasn't.
+pub(super) fn odd_key(answer: &Answer, pool: &ThreadPool) -> Option<String> {
+    let key = pool.install(|| answer.odd_key())?;
+    let (what, byte) = match key.contains(&0) {
+        true => ("NUL bytes stand", "\\0"),
+        false => ("a carriage return stands", "\\r"),
+    };
+    let key = visible(&key[..key.len().min(KEY)]);
+    Some(format!(
+        "{what} in a key, the first in `{key}`: `tr -d '{byte}' <FILE` takes such bytes out"
+    ))
 }
 
 /// The form of an answer.

@@ -14,7 +14,7 @@ use ringfold_read::internals::visible;
 
 use crate::cli::answer_flags::{self, AnswerFlags, Form};
 use crate::cli::console::{about, usage};
-use crate::cli::help::with_negative_numbers;
+use crate::cli::help::{line_of, with_negative_numbers};
 use crate::cli::input::FilterFlag;
 use crate::cli::partials::PartialFlags;
 use crate::query::{Columns, Query};
@@ -226,11 +226,7 @@ fn one(words: Vec<OsString>) -> Result<Next> {
                 "{word} isn't a flag of one query, as -k, -a, --where, --sort, -f and -o are: flags for all queries stand \
                  before the first --next"
             ),
-            _ => {
-                let text = error.to_string();
-                let text = text.trim_start_matches("error: ");
-                text.lines().next().unwrap_or_default().to_string()
-            }
+            _ => line_of(&error),
         };
         usage(why)
     })?;

@@ -1,9 +1,10 @@
 //! What the program writes: its results, and lines on stderr.
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ringfold_read::internals::visible;
 
@@ -80,8 +81,39 @@ pub(super) fn give_up(error: &Error) -> ! {
     })
 }
 
-/// Writes a line to stderr, in place of progress, or gathers it.
+/// Lines for a host, in place of stderr.
+#[derive(Clone, Default)]
+pub(super) struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    fn push(&self, line: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        lines.push(line.into());
+    }
+
+    /// Takes out all of them.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+}
+
+thread_local! {
+    static LINES: RefCell<Option<Lines>> = const { RefCell::new(None) };
+}
+
+/// What this thread says meanwhile goes to `lines`, if there are some.
+pub(super) fn saying_to<T>(lines: Option<&Lines>, work: impl FnOnce() -> T) -> T {
+    let before = LINES.replace(lines.cloned());
+    let done = work();
+    LINES.set(before);
+    done
+}
+
+/// Writes a line to stderr, in place of progress, or gathers it, or leaves it to a host.
 pub(super) fn say(line: &str) {
+    if let Some(lines) = LINES.with_borrow(Option::clone) {
+        return lines.push(line);
+    }
     if let Some(lines) = gathered().as_mut().and_then(|each| each.last_mut()) {
         return lines.push(line.to_string());
     }

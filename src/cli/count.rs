@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::job::count::{Count, Counted};
-use crate::{Input, Result};
+use crate::{Input, Result, Stats};
 use clap::Args;
 use ringfold_read::internals::visible;
 
@@ -64,25 +64,12 @@ pub(super) struct Command {
 
 impl Command {
     pub(super) fn run(&self) -> Result<ExitCode> {
-        let delimiter = if self.null { 0 } else { b'\n' };
-        let job = Count { delimiter };
         let output = open_output(None)?;
         let paths = self.files.paths()?;
         own_input::refuse(None, &paths)?;
         let (input, paths, missing) = open(paths)?;
-        let input = self.reading.text_of(input, None)?.without_holes();
         let memory = self.reading.memory();
-        let FoldOutput {
-            output: mut counted,
-            stats: run,
-            ..
-        } = self.reading.fold(&input, &job)?;
-        counted.resize(input.sources().len(), Counted::default());
-        // A hole is as many zeros.
-        for (counted, hole) in counted.iter_mut().zip(input.left_out()) {
-            counted.bytes += hole;
-            counted.records += if self.null { hole } else { 0 };
-        }
+        let (counted, run) = self.counted(input)?;
         let mut total = Counted::default();
         for counted in &counted {
             total.records += counted.records;
@@ -118,5 +105,23 @@ impl Command {
         let records = [("records", total.records)];
         self.reading.print_stats(&run, &records, &[], memory);
         Ok(missing)
+    }
+
+    /// The lines and bytes of each file.
+    pub(super) fn counted(&self, input: Input) -> Result<(Vec<Counted>, Stats)> {
+        let delimiter = if self.null { 0 } else { b'\n' };
+        let input = self.reading.text_of(input, None)?.without_holes();
+        let FoldOutput {
+            output: mut counted,
+            stats,
+            ..
+        } = self.reading.fold(&input, &Count { delimiter })?;
+        counted.resize(input.sources().len(), Counted::default());
+        // A hole is as many zeros.
+        for (counted, hole) in counted.iter_mut().zip(input.left_out()) {
+            counted.bytes += hole;
+            counted.records += if self.null { hole } else { 0 };
+        }
+        Ok((counted, stats))
     }
 }

@@ -18,9 +18,10 @@ use crate::cli::records::RecordFlags;
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, settle, tell_records, tell_unread};
 use crate::cli::{again, overview, own_input, spell};
-use crate::query::{Description, Query, Values};
+use crate::output::file::Output;
+use crate::query::{Answer, Description, Query, Values};
 use crate::report::grid::{GridFormat, write_grid, write_page};
-use crate::{Config, Input, Result};
+use crate::{Config, Input, Result, Stats};
 
 /// Letters of a line where the output isn't a terminal.
 const WIDTH: usize = 100;
@@ -75,7 +76,16 @@ pub(super) struct Command {
     #[command(flatten)]
     pub(super) reading: ReadFlags,
     #[command(flatten)]
-    records: RecordFlags,
+    pub(super) records: RecordFlags,
+}
+
+/// What a run has found.
+pub(super) struct Described {
+    pub(super) description: Description,
+    pub(super) answer: Answer,
+    pub(super) stats: Stats,
+    pub(super) pool: Arc<ThreadPool>,
+    input: Input,
 }
 
 impl Command {
@@ -89,32 +99,12 @@ impl Command {
         own_input::refuse_twice(&[Some(own_input::answer(target)), self.records.output()])?;
         let output = open_output(target)?;
         let rejects = self.records.open(target, &paths)?;
-        let input = reading.open(&paths, self.memory)?;
         let memory = reading.memory();
-        let config = Config {
-            max_record: reading.max_record(),
-            ..Config::default()
-        };
-        input.check_text()?;
-        let query = match reading.memory_of_keys(self.memory, &input) {
-            Some(bytes) => query.memory(bytes),
-            None => query,
-        };
-        let describe = query.describe(&input, &config)?;
-        if !reading.quiet {
-            let doubts = describe.overview.doubts.iter();
-            doubts.for_each(|doubt| notice(spell::doubt(doubt)));
-        }
-        let FoldOutput {
-            output: mut answer,
-            stats: figures,
-            pool,
-        } = reading.fold(&input, &describe.plan)?;
-        settle(&mut answer, rejects, &input, reading, &pool)?;
-        let mut description = describe.of(&answer)?;
+        let mut described = self.described(&paths, query, rejects)?;
         if let Form::Grid(GridFormat::Html) = form {
-            description = description.drawn(self.ascii);
+            described.description = described.description.drawn(self.ascii);
         }
+        let (description, pool) = (&described.description, &described.pool);
         let width = match form {
             Form::Table(width) => Some(width),
             Form::Grid(GridFormat::Table | GridFormat::Bars) => {
@@ -133,37 +123,69 @@ impl Command {
                 let title = again::of_pipe(None);
                 write_page(
                     description.names(),
-                    &description,
+                    description,
                     &title,
                     false,
-                    Some(&pool),
+                    Some(pool),
                     out,
                 )
             }
             (None, Form::Grid(format)) => {
-                write_grid(description.names(), &description, format, Some(&pool), out)
+                write_grid(description.names(), description, format, Some(pool), out)
             }
             (None, _) => unreachable!("a description has rows and columns"),
         })?;
-        tell_records(&answer, &input, reading, &pool);
-        tell_unread(&answer, &input, reading, &pool);
-        if !reading.quiet {
-            self.tell(&description, &input, &pool, width.is_some());
-            if answer.spilled_bytes > 0 {
-                tell_spilled(answer.spilled_bytes);
-            }
-            if let Some(next) = next(&description, &paths) {
-                say(&format!("go on with: {next}"));
-            }
+        self.tell(&described, width.is_some());
+        if let Some(next) = next(description, &paths).filter(|_| !reading.quiet) {
+            say(&format!("go on with: {next}"));
         }
-        let counted = query::counted(std::slice::from_ref(&answer));
+        let counted = query::counted(std::slice::from_ref(&described.answer));
         let counted: Vec<_> = counted.iter().map(|(name, n)| (&**name, *n)).collect();
-        reading.print_stats(&figures, &counted, &[], memory);
+        reading.print_stats(&described.stats, &counted, &[], memory);
         Ok(())
     }
 
+    /// Reads the records that `query` asks for, and says what is to be known before.
+    pub(super) fn described(
+        &self,
+        paths: &[PathBuf],
+        query: Query,
+        rejects: Option<Output>,
+    ) -> Result<Described> {
+        let reading = &self.reading;
+        let input = reading.open(paths, self.memory)?;
+        let config = Config {
+            max_record: reading.max_record(),
+            ..Config::default()
+        };
+        input.check_text()?;
+        let query = match reading.memory_of_keys(self.memory, &input) {
+            Some(bytes) => query.memory(bytes),
+            None => query,
+        };
+        let describe = query.describe(&input, &config)?;
+        if !reading.quiet {
+            let doubts = describe.overview.doubts.iter();
+            doubts.for_each(|doubt| notice(spell::doubt(doubt)));
+        }
+        let FoldOutput {
+            output: mut answer,
+            stats,
+            pool,
+        } = reading.fold(&input, &describe.plan)?;
+        settle(&mut answer, rejects, &input, reading, &pool)?;
+        let description = describe.of(&answer)?;
+        Ok(Described {
+            description,
+            answer,
+            input,
+            stats,
+            pool,
+        })
+    }
+
     /// The records that are described.
-    fn query(&self, paths: &[PathBuf]) -> Result<Query> {
+    pub(super) fn query(&self, paths: &[PathBuf]) -> Result<Query> {
         let query = self.input.query(&self.records, paths, false)?;
         let query = self.filter.applied(query)?;
         self.input.check_names(&query)?;
@@ -181,13 +203,19 @@ impl Command {
     }
 
     /// Says what isn't as it seems.
-    fn tell(
-        &self,
-        description: &Description,
-        input: &Input,
-        pool: &Arc<ThreadPool>,
-        is_table: bool,
-    ) {
+    pub(super) fn tell(&self, described: &Described, is_table: bool) {
+        let Described {
+            description,
+            answer,
+            input,
+            pool,
+            ..
+        } = described;
+        tell_records(answer, input, &self.reading, pool);
+        tell_unread(answer, input, &self.reading, pool);
+        if self.reading.quiet {
+            return;
+        }
         let columns = description.columns.iter().enumerate();
         let mixed: Vec<_> = columns.filter(|(_, of)| of.others > 0).collect();
         for (at, of) in mixed.iter().take(TOLD) {
@@ -248,6 +276,9 @@ impl Command {
                 false => "the column `estimates` names estimates",
             };
             notice(format!("{marked}: {}", bounds.join(", ")));
+        }
+        if answer.spilled_bytes > 0 {
+            tell_spilled(answer.spilled_bytes);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Which flags are shown where: the first ones by `-h`, most by `--help`, those of I/O by `--help-io`, all of them in manual
 //! pages and completions.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -15,12 +14,12 @@ use rustix::fs::FileType;
 use ringfold_bench::probe::quoted;
 
 use crate::cli::command::{Cli, Command};
-use crate::cli::console::{exit_code, print, say, say_error};
+use crate::cli::console::{exit_code, print, say, say_error, usage};
 use crate::cli::{again, asked};
 
-/// The command line as it was given, or the exit code if there is nothing left to do.
-pub(super) fn parsed() -> Result<Command, ExitCode> {
-    let mut line = line();
+/// The command that words say, of which the first names the program, or the exit code if there is nothing left to do.
+pub(super) fn parsed(words: Vec<OsString>) -> Result<Command, ExitCode> {
+    let mut line = line(words);
     again::keep(&line);
     let next = asked::take_next(&mut line);
     let mut cli = showing(|arg| !is_io(arg));
@@ -54,8 +53,7 @@ pub(super) fn parsed() -> Result<Command, ExitCode> {
 const FIRST: &str = "files key aggregate header filter sort top help";
 
 /// The words of the command line; one that begins with a file is of `aggregate`, and so is one without words beside data.
-fn line() -> Vec<OsString> {
-    let mut words: Vec<OsString> = env::args_os().collect();
+fn line(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_command =
         |word: &OsStr| word == "help" || Cli::command().find_subcommand(word).is_some();
     let is_file = |word: &OsString| !is_command(word) && (word == "-" || Path::new(word).exists());
@@ -108,6 +106,21 @@ fn showing(is_shown: impl Fn(&Arg) -> bool) -> clap::Command {
         });
     }
     cli
+}
+
+/// A command with its flags for a host.
+pub(super) fn of_flags(name: &str, flags: Vec<OsString>) -> crate::Result<Command> {
+    let words = ["ringfold", name].into_iter().map(OsString::from);
+    let parsed = showing(|_| true).try_get_matches_from(words.chain(flags));
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+    Ok(parsed.map_err(|error| usage(line_of(&error)))?.command)
+}
+
+/// The first line of an error.
+pub(super) fn line_of(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("error: ");
+    text.lines().next().unwrap_or_default().to_string()
 }
 
 /// `-1` is a value where one is wanted, and no flag.

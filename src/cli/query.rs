@@ -57,12 +57,12 @@ pub(super) struct QueryFlags {
     input_time_zone: Option<String>,
     /// Print what the query does with the input, and what its first records look like, instead of an answer
     #[arg(long, hide_short_help = true)]
-    explain: bool,
+    pub(super) explain: bool,
     /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
     #[arg(long, help_heading = "Partials", hide_short_help = true, value_name = "I/N", value_parser = range)]
     range: Option<(u32, u32)>,
     #[command(flatten)]
-    records: RecordFlags,
+    pub(super) records: RecordFlags,
 }
 
 /// A run of `aggregate`.
@@ -76,10 +76,10 @@ pub(super) struct Run<'a> {
 }
 
 /// A query of a run, and what becomes of its answer.
-struct Question<'a> {
+pub(super) struct Question<'a> {
     asked: &'a Asked,
     form: Form,
-    layout: Layout,
+    pub(super) layout: Layout,
     /// Whether the answer is printed.
     reports: bool,
     output: Option<Output>,
@@ -87,7 +87,7 @@ struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    fn new(asked: &'a Asked, form: Form) -> Result<Question<'a>> {
+    pub(super) fn new(asked: &'a Asked, form: Form) -> Result<Question<'a>> {
         let shown = asked.shown.flags();
         let about_answer = [
             (asked.output.is_some(), "--output"),
@@ -190,7 +190,7 @@ fn refuse_mixed(
 }
 
 /// Says what is to be known of an answer.
-fn tell(reading: &ReadFlags, input: &Input, pool: &Arc<ThreadPool>, answer: &Answer) {
+pub(super) fn tell(reading: &ReadFlags, input: &Input, pool: &Arc<ThreadPool>, answer: &Answer) {
     tell_records(answer, input, reading, pool);
     if !reading.quiet {
         tell_estimates(answer);
@@ -255,9 +255,8 @@ impl QueryFlags {
         Ok(query.shown(answer_settings(run, asked)?))
     }
 
-    /// Answers the queries of a run, over `input` if it was opened already.
-    pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
-        let (command, reading) = (run.command, &run.command.reading);
+    /// The queries of a run, after one that asks nothing yet.
+    pub(super) fn queries(&self, run: &Run<'_>) -> Result<(Query, Vec<Query>)> {
         if let (true, Some((flag, _))) = (run.asked.len() > 1, self.records.output()) {
             let why = "is about the records that one query leaves out: ask that query by itself";
             return Err(usage(format!("{flag} {why}")));
@@ -279,17 +278,18 @@ impl QueryFlags {
                 .map(|query| query.header(true))
                 .collect();
         }
-        let questions = run.asked.iter();
-        let questions = questions.map(|(asked, form)| Question::new(asked, *form));
-        let mut questions: Vec<_> = questions.collect::<Result<_>>()?;
-        let inputs = run.paths.iter().cloned().chain(self.lookups.paths());
-        let inputs: Vec<_> = inputs.collect();
-        refuse_mixed(&questions, self.records.output(), &inputs)?;
-        for question in &mut questions {
-            question.open(&inputs)?;
-        }
-        let target = run.asked[0].0.output.as_ref();
-        let rejects = self.records.open(target, &inputs)?;
+        Ok((unasked, queries))
+    }
+
+    /// Opens the input, if it isn't open, and compiles the queries for it.
+    pub(super) fn compile(
+        &self,
+        run: &Run<'_>,
+        queries: &[Query],
+        questions: &[Question<'_>],
+        input: Option<Input>,
+    ) -> Result<(Input, Plans)> {
+        let (command, reading) = (run.command, &run.command.reading);
         let input = match input {
             Some(input) => input,
             None => reading.open(run.paths, command.memory)?,
@@ -298,7 +298,6 @@ impl QueryFlags {
             Some((part, parts)) => input.part(part, parts)?,
             None => input,
         };
-        let memory = reading.memory();
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
@@ -306,7 +305,7 @@ impl QueryFlags {
         input.check_text()?;
         let bytes = reading.memory_of_keys(command.memory, &input);
         let mut plans = Vec::new();
-        for (query, question) in queries.iter().zip(&questions) {
+        for (query, question) in queries.iter().zip(questions) {
             let query = match bytes {
                 Some(bytes) => &query.clone().memory(bytes),
                 None => query,
@@ -318,30 +317,75 @@ impl QueryFlags {
             }
             plans.push(plan);
         }
+        Ok((input, Plans::new(plans)?))
+    }
+
+    /// What is to be known of the first records before a run, for each query; nothing if it is to be quiet.
+    pub(super) fn before(
+        &self,
+        run: &Run<'_>,
+        questions: &[Question<'_>],
+        (input, plans): (&Input, &Plans),
+    ) -> Result<Vec<Vec<String>>> {
+        if run.command.reading.quiet {
+            return Ok(Vec::new());
+        }
+        let each = questions.iter().zip(plans.all());
+        let each = each.map(|(question, plan)| self.notices(question.asked, plan, input));
+        each.collect()
+    }
+
+    /// Reads the input, and settles what becomes of records that are left out.
+    pub(super) fn fold(
+        &self,
+        run: &Run<'_>,
+        input: &Input,
+        plans: &Plans,
+        mut rejects: Option<Output>,
+    ) -> Result<FoldOutput<Vec<Answer>>> {
+        let reading = &run.command.reading;
+        let mut folded = reading.fold(input, plans)?;
+        if plans.all().iter().any(Plan::has_unread_names) && !reading.quiet {
+            notice(
+                "the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
+                 `--no-header` for a record",
+            );
+        }
+        for answer in &mut folded.output {
+            settle(answer, rejects.take(), input, reading, &folded.pool)?;
+        }
+        Ok(folded)
+    }
+
+    /// Answers the queries of a run, over `input` if it was opened already.
+    pub(super) fn run(&self, run: &Run<'_>, input: Option<Input>) -> Result<()> {
+        let reading = &run.command.reading;
+        let (unasked, queries) = self.queries(run)?;
+        let questions = run.asked.iter();
+        let questions = questions.map(|(asked, form)| Question::new(asked, *form));
+        let mut questions: Vec<_> = questions.collect::<Result<_>>()?;
+        let inputs = run.paths.iter().cloned().chain(self.lookups.paths());
+        let inputs: Vec<_> = inputs.collect();
+        refuse_mixed(&questions, self.records.output(), &inputs)?;
+        for question in &mut questions {
+            question.open(&inputs)?;
+        }
+        let target = run.asked[0].0.output.as_ref();
+        let rejects = self.records.open(target, &inputs)?;
+        let memory = reading.memory();
+        let (input, plans) = self.compile(run, &queries, &questions, input)?;
         if self.explain {
-            for ((question, plan), query) in questions.into_iter().zip(&plans).zip(&queries) {
-                let mut explained = plan.explain(&input)?;
-                let parts = question.asked.items().all_but_one().into_iter();
-                let parts = parts.map(|(name, items)| Ok((name, items.applied(unasked.clone())?)));
-                let parts: Vec<_> = parts.collect::<Result<_>>()?;
-                for cost in costs(plan, query, &parts, &input)? {
-                    explained.add("costs", cost);
-                }
+            for ((question, plan), query) in questions.into_iter().zip(plans.all()).zip(&queries) {
+                let explained = explained((&unasked, query, plan), question.asked, &input)?;
                 let output = question.output.map_or_else(|| open_output(None), Ok)?;
-                write_output(output, |out| {
-                    out.write_all(explained.to_string().as_bytes())
-                })?;
+                write_output(output, |out| out.write_all(explained.as_bytes()))?;
             }
             return Ok(());
         }
-        let plans = Plans::new(plans)?;
-        if !reading.quiet {
-            for (question, plan) in questions.iter().zip(plans.all()) {
-                let notices = self.notices(question.asked, plan, &input)?;
-                console::gather(|| notices.iter().for_each(notice));
-            }
-            console::say_gathered();
+        for notices in self.before(run, &questions, (&input, &plans))? {
+            console::gather(|| notices.iter().for_each(notice));
         }
+        console::say_gathered();
         let is_kept = questions.iter().any(|question| question.keeping.is_some());
         let receipt = is_kept.then(|| Receipt::of(&input)).transpose()?;
         for (question, plan) in questions.iter().zip(plans.all()) {
@@ -353,17 +397,7 @@ impl QueryFlags {
             output: mut answers,
             stats: figures,
             pool,
-        } = reading.fold(&input, &plans)?;
-        if plans.all().iter().any(Plan::has_unread_names) && !reading.quiet {
-            notice(
-                "the first record looks like a header, and is counted: `-H` takes it for the names of the columns, \
-                 `--no-header` for a record",
-            );
-        }
-        let mut rejects = rejects;
-        for answer in &mut answers {
-            settle(answer, rejects.take(), &input, reading, &pool)?;
-        }
+        } = self.fold(run, &input, &plans, rejects)?;
         let mut prints = 0;
         for ((question, plan), answer) in questions.iter_mut().zip(plans.all()).zip(&mut answers) {
             question.keep(run, plan, receipt.as_ref(), answer, &pool)?;
@@ -422,6 +456,22 @@ impl QueryFlags {
         }
         Ok(notices)
     }
+}
+
+/// What a query does with the input, in words. `unasked` is the same query that asks nothing yet.
+pub(super) fn explained(
+    (unasked, query, plan): (&Query, &Query, &Plan),
+    asked: &Asked,
+    input: &Input,
+) -> Result<String> {
+    let mut explained = plan.explain(input)?;
+    let parts = asked.items().all_but_one().into_iter();
+    let parts = parts.map(|(name, items)| Ok((name, items.applied(unasked.clone())?)));
+    let parts: Vec<_> = parts.collect::<Result<_>>()?;
+    for cost in costs(plan, query, &parts, input)? {
+        explained.add("costs", cost);
+    }
+    Ok(explained.to_string())
 }
 
 /// The secret in a file.

@@ -12,8 +12,9 @@ use ringfold_bench::measure::reads::ReadWatch;
 use ringfold_read::internals::line_of;
 
 use crate::budget::default_bytes;
-use crate::cli::console::{give_up, notice, usage};
+use crate::cli::console::{give_up, notice, saying_to, usage};
 use crate::cli::duration::duration;
+use crate::cli::hosted::Host;
 use crate::cli::progress::{Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, profile, spell, stats};
@@ -60,6 +61,9 @@ pub(super) struct ReadFlags {
     /// Looks at the reads, where the figures are wanted.
     #[arg(skip)]
     watch: Arc<ReadWatch>,
+    /// The program that the run is in, if it isn't this one.
+    #[arg(skip)]
+    pub(super) host: Option<Host>,
 }
 
 /// How files are read: `--help-io`.
@@ -189,6 +193,7 @@ impl ReadFlags {
 
     fn config(&self, input: &Input, progress: Arc<AtomicU64>) -> Result<Config> {
         let quiet = self.quiet;
+        let lines = self.host.as_ref().map(|host| host.lines.clone());
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Ok(Config {
             engine: self.how.engine.parse::<Engine>()?,
@@ -202,14 +207,17 @@ impl ReadFlags {
             knobs: self.how.switches.knobs(),
             progress: Some(progress),
             io_timeout: self.how.io_timeout,
-            // Threads and rings that wait for the read may never return, so the process doesn't wait for them.
             observer: self
                 .is_watched()
                 .then(|| Arc::clone(&self.watch) as Arc<dyn crate::Observer>),
-            overdue: Some(Arc::new(|error| give_up(error))),
+            // Threads and rings that wait for the read may never return, so the process doesn't wait for them.
+            overdue: match &self.host {
+                Some(_) => None,
+                None => Some(Arc::new(|error| give_up(error))),
+            },
             notice: Arc::new(move |said| {
                 if !quiet {
-                    notice(spell::notice(said));
+                    saying_to(lines.as_ref(), || notice(spell::notice(said)));
                 }
             }),
             ..Config::default()
@@ -244,11 +252,18 @@ impl ReadFlags {
         input: &Input,
         job: &F,
     ) -> Result<FoldOutput<F::Output>> {
-        let done = Arc::new(AtomicU64::new(0));
+        let done = match &self.host {
+            Some(host) => host.begin(input),
+            None => Arc::default(),
+        };
         let mut config = self.config(input, Arc::clone(&done))?;
         let pool = crate::pool(input, &config)?;
         config.pool = Some(Arc::clone(&pool));
-        let bar = Bar::start(self.progress, self.quiet, input.len(), done);
+        let progress = match &self.host {
+            Some(_) => When::Never,
+            None => self.progress,
+        };
+        let bar = Bar::start(progress, self.quiet, input.len(), done);
         let folded = crate::fold(input, &config, job);
         bar.finish();
         let (output, stats) = folded?;
