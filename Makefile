@@ -16,7 +16,7 @@ BIN   := target/release/ringfold
 MSRV  := 1.89
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package package-check package-twice test-aarch64 emulated toolchain clean
+.PHONY: help run test test-all test-python wheel soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package package-check package-twice test-aarch64 emulated toolchain clean
 
 help: ## What there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,14 @@ emulated: static
 	@chmod +x target/emulated/ringfold
 	RINGFOLD_PROGRAM=$(CURDIR)/target/emulated/ringfold cargo test --locked $(ALL) $(FEATURES) --test linux-tests -- $(EMULATED_TESTS)
 	$(CROSS_ENV) cargo test --locked $(ALL) $(FEATURES) --lib --target $(TARGET)
+
+test-python: toolchain ## The Python package: built into target/python, its tests, mypy and ruff (skipped without Python 3.10)
+	python/test
+
+# Zig's linker makes a library for glibc 2.28 on any machine.
+wheel: toolchain ## The Python package with the program in it: target/wheels, for glibc 2.28 and later (takes a venv with maturin[zig])
+	cd python && CARGO_TARGET_DIR=$(CURDIR)/target/python maturin build --release --locked --zig --compatibility manylinux_2_28 \
+	  --out $(CURDIR)/target/wheels
 
 soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills; SHAPES (2,000) files in small groups
 	SOAK_MINUTES=$(MINUTES) cargo test --locked $(FEATURES) --test linux-tests -- --ignored --nocapture --test-threads 1 \

@@ -1,0 +1,228 @@
+"""What is asked: the flags of `ringfold aggregate` as fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _ringfold
+from ._run import Progress, heard, ticking
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._fields import Fields
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+"""A path or several; files of one call are one input."""
+
+Texts = str | Iterable[str]
+"""A text or several."""
+
+Columns = str | int | Iterable[str | int]
+"""Columns by name, by number from 1, or values such as ``"lower(city) as town"``."""
+
+Aggregates = str | Iterable[str] | Mapping[str, str]
+"""``"count,sum:price"``, ``["count", "sum:price"]``, or ``{"total": "sum(price)"}`` with a name for each column."""
+
+Size = int | str
+"""Bytes, or a text such as ``"512M"``; letters are powers of 1024."""
+
+Seconds = int | float | str
+"""Seconds, or a text such as ``"500ms"``."""
+
+_FLAGS = {"by": "key", "agg": "aggregate", "names": "as", "async_": "async"}
+_SEVERAL = ("by", "agg", "where", "having", "names", "null_value", "lookup", "on", "per")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Query:
+    """What is asked of files, and how they are read. It can be compared, hashed and pickled.
+
+    Each field is a flag of ``ringfold aggregate`` of the same name, and means the same; ``ringfold aggregate --help`` and
+    ``--help-io`` say what. Only these have other names: ``by`` is ``--key``, ``agg`` is ``--aggregate``, ``names`` is ``--as``,
+    ``async_`` is ``--async``, and ``header=False`` is ``--no-header``. Sizes are in bytes or texts such as ``"512M"``,
+    ``io_timeout`` is in seconds. Without ``by`` all records are one group; without ``agg`` records are counted. A field with a
+    wrong value is told when the query runs, by a `UsageError`.
+
+    >>> query = Query(by="city", agg={"total": "sum(price)"})
+    >>> answer = query.aggregate("orders.csv")
+    """
+
+    by: Columns = ()
+    agg: Aggregates = ()
+    where: Texts = ()
+    # The answer.
+    sort: str | None = None
+    top: int | None = None
+    per: Texts = ()
+    pivot: str | None = None
+    total: bool = False
+    having: Texts = ()
+    precision: int | None = None
+    names: Texts = ()
+    # How records are written.
+    header: bool | None = None
+    delimiter: str | None = None
+    jsonl: bool = False
+    log: str | None = None
+    quote: str | None = None
+    null_value: Texts = ()
+    single_line: bool = False
+    ragged: bool = False
+    squeeze: bool = False
+    skip_lines: int | None = None
+    comment: str | None = None
+    trim: bool = False
+    escape: str | None = None
+    repeated_header: Literal["skip", "keep"] | None = None
+    decimal_comma: bool = False
+    float: bool = False
+    # Malformed records.
+    on_error: Literal["fail", "skip", "null"] | None = None
+    max_errors: int | None = None
+    rejects: str | None = None
+    # Tables beside the input, times, estimates.
+    lookup: Texts = ()
+    on: Texts = ()
+    time_zone: str | None = None
+    input_time_zone: str | None = None
+    approximate: bool = False
+    hash_key: str | None = None
+    # Resources.
+    threads: int | None = None
+    memory: Size | None = None
+    spill_dir: str | None = None
+    quiet: bool = False
+    no_decompress: bool = False
+    decoder_memory: Size | None = None
+    # How files are read.
+    engine: str | None = None
+    direct: bool = False
+    block_size: Size | None = None
+    queue_depth: int | None = None
+    profile: str | None = None
+    buffers: int | None = None
+    max_record: Size | None = None
+    io_timeout: Seconds | None = None
+    registered_buffers: Literal["auto", "on", "off"] | None = None
+    registered_files: bool = False
+    sqpoll: bool | int = False
+    async_: bool | int = False
+    task_run: Literal["coop", "defer"] | None = None
+    entries: int | None = None
+    iopoll: bool = False
+    rings: int | None = None
+    cache: Literal["auto", "keep", "none"] | None = None
+    dontcache: bool = False
+    fadvise: str | None = None
+    readahead: Size | None = None
+    populate: Literal["auto", "on", "off"] | None = None
+    map_advice: str | None = None
+    huge_pages: Literal["auto", "thp", "hugetlb", "off"] | None = None
+    pin: str | None = None
+
+    def __post_init__(self) -> None:
+        # Equal questions are equal, whatever they were written as.
+        for name in _SEVERAL:
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                value = [f"{what} as {_quoted(named)}" for named, what in value.items()]
+            elif isinstance(value, (str, int)):
+                value = [value]
+            object.__setattr__(self, name, tuple(str(item) for item in value))
+        for name in ("rejects", "hash_key", "spill_dir"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, os.fspath(value))
+
+    def flags(self) -> list[str]:
+        """The flags as the program takes them, each with its value in one word."""
+        words = []
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+            if name == "header" and value is False:
+                words.append("--no-header")
+            elif value is True:
+                words.append(flag)
+            elif name == "io_timeout" and isinstance(value, (int, float)):
+                words.append(f"{flag}={round(1000 * value)}ms")
+            elif isinstance(value, tuple):
+                words += [f"{flag}={item}" for item in value]
+            elif value is not None and value is not False:
+                words.append(f"{flag}={value}")
+        return words
+
+    def _asking(self) -> list[str]:
+        """The same with something to ask."""
+        return self.flags() + ([] if self.by or self.agg else ["--aggregate=count"])
+
+    def replace(self, **fields: Any) -> Query:
+        """The same query with other values of these fields."""
+        return dataclasses.replace(self, **fields)
+
+    def aggregate(self, paths: Paths, *, progress: Progress = None) -> _ringfold.Answer:
+        """The answer. See `ringfold.aggregate`."""
+        with ticking(progress) as tick:
+            answer = _ringfold.aggregate(self._asking(), listed(paths), tick)
+        heard(answer.notices)
+        return answer
+
+    def explain(self, paths: Paths) -> str:
+        """What the query does with the files, and what their first records look like, in words. Nothing else is read."""
+        text, notices = _ringfold.explain(self._asking(), listed(paths))
+        heard(notices)
+        return text
+
+
+def listed(paths: Paths) -> list[str | os.PathLike[str]]:
+    """Paths as a list."""
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def aggregate(
+    paths: Paths,
+    by: Columns = (),
+    agg: Aggregates = (),
+    *,
+    progress: Progress = None,
+    **fields: Unpack[Fields],
+) -> _ringfold.Answer:
+    """Groups the records of files by columns, exactly, and computes aggregates of each group.
+
+    ``by`` names columns, ``agg`` what is computed: ``["count", "sum:price"]``, or ``{"total": "sum(price)"}`` with a name for each
+    column of the answer. Further fields are those of `Query`. Files may be larger than memory. ``progress=True`` draws a bar (by
+    tqdm if it is installed); a function gets the bytes that were read, and all bytes or None, some 20 times a second.
+
+    The lock of the interpreter is released meanwhile; Ctrl-C ends the run.
+
+    >>> answer = ringfold.aggregate("orders.csv", by="city", agg=["count", "sum:price"], where="status = 'paid'")
+    >>> polars.DataFrame(answer)   # or pyarrow.table(answer), answer.to_pandas(), answer.rows(), print(answer)
+
+    What the program would say on stderr are warnings of the class `Notice`, and in ``answer.notices``.
+
+    Raises `UsageError` where the question can't be understood, `DataError` with file, bytes and line of a malformed record,
+    `FileError` (an OSError) where a file can't be read, `EngineError` where a way to read isn't available.
+    """
+    return Query(by=by, agg=agg, **fields).aggregate(paths, progress=progress)
+
+
+def describe(paths: Paths, *, progress: Progress = None, **fields: Unpack[Fields]) -> _ringfold.Answer:
+    """What the records of files hold: a row for each column, with its type, nulls, distinct values, quartiles, frequent values.
+
+    Fields are those of `Query` that say how records are written and read, and ``where``. Malformed records are skipped and counted,
+    unless ``on_error="fail"``. docs/describe.md says what each column of the answer means.
+
+    Raises what `aggregate` does.
+    """
+    with ticking(progress) as tick:
+        answer = _ringfold.describe(Query(**fields).flags(), listed(paths), tick)
+    heard(answer.notices)
+    return answer
