@@ -4,7 +4,8 @@
 >>> answer = ringfold.aggregate("orders.csv", by="city", agg=["count", "sum:price"])
 >>> print(answer)
 
-`aggregate` answers a question, `Query` keeps one, `describe` shows what is in a file, `count` counts lines, `probe` shows what a
+`aggregate` answers a question, `Query` keeps one, `Query.partial` and `merge` divide the work over processes and machines,
+`describe` shows what is in a file, `count` counts lines, `probe` shows what a
 machine allows. docs/python.md has examples, docs/query.md says what a question is.
 """
 
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple
 
 from . import _ringfold
 from ._errors import DataError, EngineError, Error, FileError, IncompleteError, InternalError, UsageError
-from ._query import Paths, Query, Size, aggregate, describe, listed
-from ._ringfold import Answer, __version__, decline_sigbus_handler
+from ._query import Paths, Query, Size, aggregate, describe, listed, merge
+from ._ringfold import Answer, Partial, __version__, decline_sigbus_handler
 from ._run import Notice, Progress, ticking
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "IncompleteError",
     "InternalError",
     "Notice",
+    "Partial",
     "Query",
     "UsageError",
     "__version__",
@@ -37,6 +39,7 @@ __all__ = [
     "count",
     "decline_sigbus_handler",
     "describe",
+    "merge",
     "probe",
 ]
 

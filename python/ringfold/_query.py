@@ -171,11 +171,58 @@ class Query:
         heard(answer.notices)
         return answer
 
+    def partial(self, paths: Paths, range: tuple[int, int] | None = None, *, progress: Progress = None) -> _ringfold.Partial:
+        """The groups before they become an answer, to be merged with others by `ringfold.merge`.
+
+        ``range=(i, n)`` takes only part ``i`` of ``n`` of the files as one input, counted from 1; a record belongs to the part
+        that its first byte lies in. What the query says of an answer, such as ``sort``, is left to `Partial.result`.
+
+        Raises what `ringfold.aggregate` does.
+        """
+        words = self.replace(**_OF_ANSWERS)._asking()
+        if range is not None:
+            words.append(f"--range={range[0]}/{range[1]}")
+        with ticking(progress) as tick:
+            partial, notices = _ringfold.partial(words, listed(paths), tick)
+        heard(notices)
+        return partial
+
     def explain(self, paths: Paths) -> str:
         """What the query does with the files, and what their first records look like, in words. Nothing else is read."""
         text, notices = _ringfold.explain(self._asking(), listed(paths))
         heard(notices)
         return text
+
+
+# What is about an answer and not about groups.
+_OF_ANSWERS: dict[str, Any] = {
+    "sort": None,
+    "top": None,
+    "per": (),
+    "pivot": None,
+    "total": False,
+    "having": (),
+    "precision": None,
+    "names": (),
+}
+
+
+def result(partial: _ringfold.Partial, query: Query | None, allow_gaps: bool) -> _ringfold.Answer:
+    """The answer of a partial. See `Partial.result`."""
+    query = query or Query()
+    kept = {name: getattr(query, name) for name in (*_OF_ANSWERS, "memory", "spill_dir", "threads")}
+    words = Query(**kept).flags() + (["--allow-gaps"] if allow_gaps else [])
+    answer = _ringfold.answer(words, [partial])
+    heard(answer.notices)
+    return answer
+
+
+def merge(partials: Iterable[_ringfold.Partial]) -> _ringfold.Partial:
+    """One partial of several of one query. The order doesn't matter, but ``first`` and ``last`` go by it.
+
+    Raises `UsageError` where they are of different queries, or records come twice, and `DataError` where one is damaged.
+    """
+    return _ringfold.merge(list(partials))
 
 
 def listed(paths: Paths) -> list[str | os.PathLike[str]]:

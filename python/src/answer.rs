@@ -115,7 +115,7 @@ pub struct Answer {
     pool: Arc<ThreadPool>,
     schema: OnceLock<SchemaRef>,
     counts: Vec<(String, u64)>,
-    stats: Stats,
+    stats: Option<Stats>,
     notices: Vec<String>,
 }
 
@@ -228,10 +228,12 @@ impl Answer {
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = PyDict::new(py);
-        stats.set_item("engine", &self.stats.engine)?;
-        stats.set_item("bytes", self.stats.bytes)?;
-        stats.set_item("seconds", self.stats.elapsed_s)?;
-        stats.set_item("threads", self.stats.threads)?;
+        if let Some(of) = &self.stats {
+            stats.set_item("engine", &of.engine)?;
+            stats.set_item("bytes", of.bytes)?;
+            stats.set_item("seconds", of.elapsed_s)?;
+            stats.set_item("threads", of.threads)?;
+        }
         Ok(stats)
     }
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod error;
+mod partial;
 mod run;
 
 use pyo3::prelude::*;
@@ -13,6 +14,8 @@ use pyo3::prelude::*;
 mod _ringfold {
     #[pymodule_export]
     use crate::answer::{Answer, Doubles, RowIterator};
+    #[pymodule_export]
+    use crate::partial::{Partial, answer, merge, partial};
     #[pymodule_export]
     use crate::run::{
         aggregate, count, decline_sigbus_handler, describe, explain, flags, main, probe,

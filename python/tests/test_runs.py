@@ -110,16 +110,16 @@ def test_ctrl_c_ends_a_run(tmp_path: Path) -> None:
         except KeyboardInterrupt:
             print("interrupted", flush=True)
     """
-    child = run(code, str(tmp_path / "pipe"))
-    writer = os.open(tmp_path / "pipe", os.O_RDWR)
-    os.write(writer, b"a,1\nb,2\n" * 100)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    time.sleep(0.3)
-    child.send_signal(signal.SIGINT)
-    assert child.stdout.readline() == b"interrupted\n"
-    os.close(writer)
-    assert child.wait(timeout=20) == 0
+    with run(code, str(tmp_path / "pipe")) as child:
+        writer = os.open(tmp_path / "pipe", os.O_RDWR)
+        os.write(writer, b"a,1\nb,2\n" * 100)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == b"interrupted\n"
+        os.close(writer)
+        assert child.wait(timeout=20) == 0
 
 
 def test_a_fork_after_import_and_after_a_run(large: Path) -> None:

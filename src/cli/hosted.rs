@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use clap::{CommandFactory, ValueEnum};
@@ -17,9 +17,9 @@ use crate::cli::command::{Cli, Command};
 use crate::cli::console::{Lines, notice, saying_to, usage};
 use crate::cli::query::{self, Question, tell};
 use crate::cli::reading::FoldOutput;
-use crate::cli::{aggregate, ending, help, pointer, spell};
+use crate::cli::{aggregate, ending, help, merge, pointer, spell};
 use crate::job::count::Counted;
-use crate::query::{Answer, Description, Plan};
+use crate::query::{Answer, Description, Partial, Plan};
 use crate::report::grid::GridFormat;
 use crate::{Error, Input, Receipt, Result, Stats};
 
@@ -28,7 +28,6 @@ use crate::{Error, Input, Receipt, Result, Stats};
 pub struct Host {
     done: Arc<AtomicU64>,
     total: Arc<OnceLock<Option<u64>>>,
-    is_cancelled: Arc<AtomicBool>,
     pub(super) lines: Lines,
 }
 
@@ -37,11 +36,6 @@ impl Host {
     pub fn progress(&self) -> (u64, Option<u64>) {
         let total = self.total.get().copied().flatten();
         (self.done.load(Relaxed), total)
-    }
-
-    /// Ends the run.
-    pub fn cancel(&self) {
-        self.is_cancelled.store(true, Relaxed);
     }
 
     /// What the program would have written to stderr since the last call, a line each.
@@ -62,8 +56,8 @@ pub struct Found<T> {
     pub found: T,
     /// What was counted, by name.
     pub counted: Vec<(String, u64)>,
-    /// What the run did.
-    pub stats: Stats,
+    /// What the run did, if something was read.
+    pub stats: Option<Stats>,
     /// The run's threads.
     pub pool: Arc<ThreadPool>,
 }
@@ -145,7 +139,7 @@ fn run<T: Send>(
         let found = Found {
             found: answer,
             counted,
-            stats,
+            stats: Some(stats),
             pool,
         };
         Ok((found, finished))
@@ -161,6 +155,53 @@ fn asking(flags: Vec<OsString>, host: &Host) -> Result<Box<aggregate::Command>> 
         }
         _ => unreachable!("it was named"),
     }
+}
+
+/// The answer of partials, as `ringfold merge` with these flags gives it.
+///
+/// # Errors
+/// Those of the command.
+pub fn answer(
+    mut flags: Vec<OsString>,
+    partials: &[Arc<Partial>],
+    host: &Host,
+) -> Result<Found<Answer>> {
+    saying_to(Some(&host.lines), || {
+        // The command wants files.
+        flags.push("-".into());
+        let Command::Merge(command) = help::of_flags("merge", flags)? else {
+            unreachable!("it was named");
+        };
+        let (layout, shown) = command.shown(Form::Grid(GridFormat::Csv))?;
+        let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
+        merged.check_layout(&layout, &shown)?;
+        command.check_missing(&merged, true)?;
+        let pool = command.pool()?;
+        let mut answer = pool.install(|| merged.answer(&shown))?;
+        pool.install(|| answer.lay_out(&layout))?;
+        odd_key(&answer, &pool).iter().for_each(notice);
+        merge::tell(&answer);
+        Ok(Found {
+            counted: query::counted(std::slice::from_ref(&answer)),
+            found: answer,
+            stats: None,
+            pool: Arc::new(pool),
+        })
+    })
+}
+
+/// One partial of several.
+///
+/// # Errors
+/// They can't be merged, or one is damaged.
+pub fn merge(partials: &[Arc<Partial>], host: &Host) -> Result<Vec<u8>> {
+    saying_to(Some(&host.lines), || {
+        let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
+        let mut bytes = Vec::new();
+        let saved = merged.save(&mut bytes);
+        saved.map_err(|error| Error::output(&error))?;
+        Ok(bytes)
+    })
 }
 
 /// What `ringfold aggregate --explain` prints.
@@ -203,7 +244,7 @@ pub fn describe(
         Ok(Found {
             counted: query::counted(answers),
             found: described.description,
-            stats: described.stats,
+            stats: Some(described.stats),
             pool: described.pool,
         })
     })

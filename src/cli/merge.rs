@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use rayon::ThreadPool;
 use ringfold_read::internals::{heap, units::counted};
 
-use crate::cli::answer_flags::{self, AnswerFlags, first};
+use crate::cli::answer_flags::{self, AnswerFlags, Form, first};
 use crate::cli::console::{notice, open_output, say, usage, write_output};
 use crate::cli::own_input::{self, is_standard, is_standard_output};
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
 use crate::cli::skipped::tell_unread_rows;
-use crate::query::{Partial, Refusal};
+use crate::query::{Answer, Layout, Merged, Partial, Refusal, Shown};
 use crate::report::grid::GridFormat;
 use crate::{Error, Kind, Result};
 
@@ -82,46 +83,56 @@ impl Command {
             .collect::<Result<_>>()?;
         let merged = Partial::merge(&partials)?;
         let form = answer_flags::form(self.format, self.output.as_deref())?;
-        let layout = self.shown.layout(form)?;
-        let shown = (self.shown).settings(self.memory, self.spill_dir.as_ref())?;
+        let (layout, shown) = self.shown(form)?;
         if self.memory.is_some() {
             heap::return_large();
         }
         merged.check_layout(&layout, &shown)?;
-        let missing = merged.missing();
-        if !missing.is_empty() {
-            if reports && !self.allow_gaps {
-                let missing = missing.to_string();
-                return Err(Refusal::Incomplete { missing }.into());
-            }
-            notice(missing);
-        }
+        self.check_missing(&merged, reports)?;
         if let Some(kept) = kept {
             write_output(kept, |out| merged.save(out))?;
         }
         let Some(output) = output else {
             return Ok(());
         };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
-        let pool = pool
-            .build()
-            .map_err(|error| Error::new(Kind::Engine, error.to_string()))?;
+        let pool = self.pool()?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
         let directory = shown.directory();
         let odd = (self.shown).print(&mut answer, &layout, form, output, &directory, &pool)?;
         odd.into_iter().for_each(notice);
-        tell_estimates(&answer);
-        tell_unread_rows(&answer);
-        if answer.spilled_bytes > 0 {
-            tell_spilled(answer.spilled_bytes);
-        }
-        if answer.skipped > 0 {
-            let skipped = counted(answer.skipped, "record");
-            say(&format!(
-                "{skipped} skipped by the runs that made the partials"
-            ));
-        }
+        tell(&answer);
         Ok(())
+    }
+
+    /// Says what wasn't read.
+    ///
+    /// # Errors
+    /// Some wasn't, and the answer is to be of all.
+    pub(super) fn check_missing(&self, merged: &Merged<'_>, reports: bool) -> Result<()> {
+        let missing = merged.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if reports && !self.allow_gaps {
+            let missing = missing.to_string();
+            return Err(Refusal::Incomplete { missing }.into());
+        }
+        notice(missing);
+        Ok(())
+    }
+
+    /// The threads that make the answer.
+    pub(super) fn pool(&self) -> Result<ThreadPool> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
+        let pool = pool.build();
+        pool.map_err(|error| Error::new(Kind::Engine, error.to_string()))
+    }
+
+    /// How the answer of partials is shown.
+    pub(super) fn shown(&self, form: Form) -> Result<(Layout, Shown)> {
+        let layout = self.shown.layout(form)?;
+        let shown = (self.shown).settings(self.memory, self.spill_dir.as_ref())?;
+        Ok((layout, shown))
     }
 
     fn refuse_stray_flags(&self) -> Result<()> {
@@ -146,5 +157,20 @@ impl Command {
             0 | 1 => Ok(()),
             _ => Err(usage("standard input can be read only once")),
         }
+    }
+}
+
+/// Says what is to be known of an answer of partials.
+pub(super) fn tell(answer: &Answer) {
+    tell_estimates(answer);
+    tell_unread_rows(answer);
+    if answer.spilled_bytes > 0 {
+        tell_spilled(answer.spilled_bytes);
+    }
+    if answer.skipped > 0 {
+        let skipped = counted(answer.skipped, "record");
+        say(&format!(
+            "{skipped} skipped by the runs that made the partials"
+        ));
     }
 }
