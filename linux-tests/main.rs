@@ -21,6 +21,7 @@ mod emulated;
 mod exact;
 mod expressions;
 mod faults;
+mod fill;
 mod first_contact;
 mod flags;
 mod fuse;

@@ -13,7 +13,7 @@ fn answer(command: &str, dir: &Path, args: &[&str]) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-fn refused(dir: &Path, args: &[&str]) -> String {
+pub fn refused(dir: &Path, args: &[&str]) -> String {
     let ended = end(ringfold(["aggregate"]).args(args).current_dir(dir));
     assert_eq!((ended.code, ended.stdout.len()), (Some(2), 0), "{args:?}");
     ended.stderr
@@ -21,7 +21,7 @@ fn refused(dir: &Path, args: &[&str]) -> String {
 
 /// The answer to `asked`, `shown` so: the same by every engine, any number of threads, in little memory, of merged partials and
 /// of a partial that is continued.
-fn everywhere(dir: &Path, asked: &[&str], shown: &[&str], file: &str) -> String {
+pub fn everywhere(dir: &Path, asked: &[&str], shown: &[&str], file: &str) -> String {
     let ask = |more: &[&str]| answer("aggregate", dir, &[asked, shown, &[file], more].concat());
     let want = ask(&[]);
     for more in [
@@ -713,7 +713,7 @@ fn rows_of_equal_numbers() {
     );
     for memory in ["0", "1G"] {
         let args = [
-            "-k", "k,p", "-a", "sum:v", "--pivot", "p", "--memory", memory,
+            "-q", "-k", "k,p", "-a", "sum:v", "--pivot", "p", "--memory", memory,
         ];
         let args = [&args[..], &["n.csv"]].concat();
         let want = "k,a,b\n01,9,\n1,5,7\n1.0,6,8\n2,1,\n";

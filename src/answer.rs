@@ -1,6 +1,7 @@
 //! The answer of a query: column names and rows in an order.
 
 pub(crate) mod columns;
+pub(crate) mod fill;
 pub(crate) mod having;
 pub(crate) mod layout;
 pub(crate) mod order;
@@ -8,6 +9,7 @@ pub(crate) mod outgrown;
 mod pivot;
 pub(crate) mod scope;
 mod sorted;
+mod steps;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,6 +22,7 @@ use ringfold_read::{Error, Kind as ErrorKind, Result};
 use crate::aggregate::definition::Kind;
 use crate::aggregate::state::{Outcome, Rounding};
 use crate::answer::columns::{AnswerColumns, Column};
+use crate::answer::fill::Fill;
 use crate::answer::having::DoubtedRows;
 use crate::answer::layout::Total;
 use crate::answer::order::{By, Place, Sort};
@@ -117,30 +120,80 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The groups of which a condition is true, in the order of keys.
-    pub(crate) fn new(
-        names: Vec<Vec<u8>>,
-        columns: AnswerColumns,
-        all: Groups,
-        having: Option<&Condition>,
-    ) -> Answer {
+    /// An answer whose rows are [chosen](Answer::choose) from groups in memory, or in a [file](Answer::store).
+    pub(crate) fn new(names: Vec<Vec<u8>>, columns: AnswerColumns, all: Groups) -> Answer {
         let (keys, decimal_point) = (columns.keys, columns.grammar.decimal_point);
         let mut answer = Answer::empty(names, columns, all);
         answer.key_order = KeyOrder::numbers(keys, decimal_point);
-        let mut groups = answer.all.all();
+        let groups = answer.all.all();
         answer.groups = groups.len() as u64;
         if answer.columns.has_totals() && !groups.is_empty() {
             let mut totals = Vec::new();
             answer.columns.add_totals(&answer.all, &groups, &mut totals);
             answer.columns.set_totals(totals);
         }
-        if let Some(having) = having {
-            groups = answer.having(having, groups);
-        }
-        answer.all.narrow(&mut answer.key_order, &groups);
         answer.found = groups;
-        answer.is_by_key = true;
         answer
+    }
+
+    /// Adds rows for values that a key lacks, and leaves only those of which a condition is true, in the order of keys.
+    ///
+    /// # Errors
+    /// There would be too many rows, or a file can't be written or read back.
+    pub(crate) fn choose(&mut self, fill: Option<&Fill>, having: Option<&Condition>) -> Result<()> {
+        if let Some(fill) = fill {
+            self.fill(fill)?;
+        }
+        if let Some(rows) = self.stored.take() {
+            self.stored = Some(match having {
+                Some(having) => self.having_stored(having, rows)?,
+                None => rows,
+            });
+            return Ok(());
+        }
+        let mut groups = self.take_order();
+        if let Some(having) = having {
+            groups = self.having(having, groups);
+        }
+        self.all.narrow(&mut self.key_order, &groups);
+        (self.found, self.is_by_key) = (groups, true);
+        Ok(())
+    }
+
+    /// The rows of a file of which a condition is true.
+    fn having_stored(&mut self, having: &Condition, rows: StoredRows) -> Result<StoredRows> {
+        let StoredRows {
+            stored,
+            form,
+            is_by_bytes,
+            ..
+        } = rows;
+        let mut doubted = DoubtedRows::default();
+        let reader = form.filter(&stored, &self.columns.scales, |order, groups| {
+            let mut answer = self.of_rows(groups, order);
+            let order = answer.take_order();
+            let order = answer.having(having, order);
+            doubted.add(answer.doubted);
+            (order, answer.all)
+        });
+        let reader = reader.map_err(|lost| lost.error(&form.budget))?;
+        self.doubted = doubted;
+        let stored = Stored::new(reader, form.keys, stored.table().like());
+        Ok(StoredRows::new(Arc::new(stored), form, is_by_bytes))
+    }
+
+    /// Shows all groups, in their order if that is known.
+    fn each_group(&self, see: &mut dyn FnMut(&Groups, Group) -> Result<()>) -> Result<()> {
+        let Some(rows) = &self.stored else {
+            let order = self.order.get().unwrap_or(&self.found);
+            return order.iter().try_for_each(|&group| see(&self.all, group));
+        };
+        for part in rows.stored.in_parts(0..rows.len()) {
+            let loaded = rows.stored.load(part);
+            let (order, groups) = loaded.map_err(|_| Lost::Read.error(&rows.form.budget))?;
+            order.iter().try_for_each(|&group| see(&groups, group))?;
+        }
+        Ok(())
     }
 
     fn empty(names: Vec<Vec<u8>>, columns: AnswerColumns, all: Groups) -> Answer {
@@ -420,7 +473,7 @@ impl Answer {
         }
     }
 
-    /// Takes its rows from a file, as far as a condition is true of them.
+    /// Takes its rows from a file.
     ///
     /// # Errors
     /// A file can't be written, or not be read back.
@@ -428,7 +481,6 @@ impl Answer {
         &mut self,
         stored: Stored,
         form: &StoredForm,
-        having: Option<&Condition>,
     ) -> std::result::Result<(), Lost> {
         let mut stored = Arc::new(stored);
         self.outgrown = Some(Arc::clone(&stored));
@@ -446,18 +498,6 @@ impl Answer {
                 self.columns.add_totals(&groups, &order, &mut totals);
             }
             self.columns.set_totals(totals);
-        }
-        if let Some(having) = having {
-            let mut doubted = DoubtedRows::default();
-            let reader = form.filter(&stored, &self.columns.scales, |order, groups| {
-                let mut answer = self.of_rows(groups, order);
-                let order = answer.take_order();
-                let order = answer.having(having, order);
-                doubted.add(answer.doubted);
-                (order, answer.all)
-            })?;
-            self.doubted = doubted;
-            stored = Arc::new(Stored::new(reader, form.keys, stored.table().like()));
         }
         self.stored = Some(StoredRows::new(stored, form, true));
         Ok(())

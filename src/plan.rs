@@ -20,6 +20,7 @@ use ringfold_read::{Cause, Error, Framing, Kind as ErrorKind, Result, Setting};
 use crate::aggregate::definition::{Kind, Slot};
 use crate::aggregate::state::{Argument, Digest};
 use crate::answer::columns::{Column, Computed as ComputedOfRows};
+use crate::answer::fill::Fill;
 use crate::answer::layout::Layout;
 use crate::answer::{LINES, no_lines};
 use crate::budget::Budget;
@@ -104,6 +105,8 @@ pub struct Plan {
     pub(crate) titles: Vec<Vec<u8>>,
     /// What was asked, in words, as a partial keeps it.
     pub(crate) asked: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The key whose missing values become rows of the answer.
+    pub(crate) fill: Option<Fill>,
     /// Rows of the answer of which it isn't true are left out.
     pub(crate) having: Option<Condition>,
     /// What it computes.

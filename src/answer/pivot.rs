@@ -18,7 +18,6 @@ use crate::answer::sorted::Rank;
 use crate::decimal::number::{Grammar, shown};
 use crate::expression::value::{Record, Value, ValueError};
 use crate::report::grid::Cell;
-use crate::spill::stored::Lost;
 use crate::table::groups::Groups;
 use crate::table::states::Group;
 
@@ -175,20 +174,6 @@ impl Answer {
             rows,
             pages: Vec::new(),
         })
-    }
-
-    /// Shows all groups in their order.
-    fn each_group(&self, see: &mut dyn FnMut(&Groups, Group) -> Result<()>) -> Result<()> {
-        let Some(rows) = &self.stored else {
-            let mut order = self.order().iter();
-            return order.try_for_each(|&group| see(&self.all, group));
-        };
-        for part in rows.stored.in_parts(0..rows.len()) {
-            let loaded = rows.stored.load(part);
-            let (order, groups) = loaded.map_err(|_| Lost::Read.error(&rows.form.budget))?;
-            order.iter().try_for_each(|&group| see(&groups, group))?;
-        }
-        Ok(())
     }
 
     /// A value alone, or before the name of each column if there are several.

@@ -51,6 +51,10 @@ pub(super) struct AnswerFlags {
     /// Add a last row over all records, also those whose rows aren't printed
     #[arg(long, hide_short_help = true)]
     total: bool,
+    /// Add a row, with counts of 0, for each value that this column of the key lacks between its first and its last one: times in
+    /// t@hour, numbers in bin(x, 10) and the like
+    #[arg(long, value_name = "KEY", hide_short_help = true)]
+    fill: Option<String>,
     /// Print only rows of which this is true: "count >= 10"; written as for --where, over columns of the answer and its
     /// aggregates, as "sum(price) / count > 10"
     #[arg(
@@ -71,13 +75,14 @@ pub(super) struct AnswerFlags {
 
 impl AnswerFlags {
     /// Which of the flags are set.
-    pub(super) fn flags(&self) -> [(bool, &'static str); 8] {
+    pub(super) fn flags(&self) -> [(bool, &'static str); 9] {
         [
             (!self.having.is_empty(), "--having"),
             (self.precision.is_some(), "--precision"),
             (!self.names.is_empty(), "--as"),
             (self.total, "--total"),
             (self.pivot.is_some(), "--pivot"),
+            (self.fill.is_some(), "--fill"),
             (!self.per.is_empty(), "--per"),
             (self.sort.is_some(), "--sort"),
             (self.top.is_some(), "--top"),
@@ -86,7 +91,7 @@ impl AnswerFlags {
 
     /// The first flag that is about columns with names.
     pub(super) fn of_columns(&self) -> Option<&'static str> {
-        first(&self.flags()[1..6])
+        first(&self.flags()[1..7])
     }
 
     /// Which rows there are, in which order.
@@ -161,6 +166,9 @@ impl AnswerFlags {
         }
         if let Some(directory) = spill_dir {
             shown = shown.spill_directory(directory);
+        }
+        if let Some(key) = &self.fill {
+            shown = shown.fill(Columns::read_name(key)?);
         }
         for condition in &self.having {
             shown = shown.having(condition)?;

@@ -15,10 +15,9 @@ use crate::expression::fault::Fault;
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Record, Value};
-use crate::format::time::{TimeZones, Zones};
+use crate::format::time::{Bucket, TimeZones, Zones};
 
 pub(super) use text::check as check_text;
-pub(crate) use time::Bucket;
 
 /// A function.
 pub(crate) struct Function {

@@ -1,11 +1,14 @@
 //! Times: one reader for all forms in which files have them, and the order of two times.
 //!
 //! `read` knows the forms, `zones` shows a time on another clock, by the rules of `zone`, `unit` cuts it down to a day, an hour
-//! and the like, `cutter` does so for many, `calendar` has the arithmetic.
+//! and the like, `cutter` does so for many, `bucket` puts it into a span, `spans` lists all of these between two, `calendar` has
+//! the arithmetic.
 
+mod bucket;
 pub(crate) mod calendar;
 mod cutter;
 mod read;
+mod spans;
 mod unit;
 mod zone;
 mod zones;
@@ -14,8 +17,10 @@ use std::cmp::Ordering;
 
 use crate::partial::description::RANK_BYTES;
 
+pub(crate) use bucket::Bucket;
 pub(crate) use cutter::Cutter;
 pub(crate) use read::{NoTime, read};
+pub(crate) use spans::Spans;
 pub use unit::Unit;
 pub(crate) use unit::ZonedUnit;
 pub(crate) use zone::{Zone as TimeZone, write_offset};
@@ -143,27 +148,15 @@ impl Time {
         let (year, month, day) = calendar::date(days);
         let [hour, minute, second] =
             [rest / 3600, rest / 60 % 60, rest % 60].map(|part| part as u8);
-        Some(Time {
+        (0..10_000).contains(&year).then_some(Time {
+            year: year as u16,
+            month,
             day,
             hour,
             minute,
             second,
-            precision: Precision::Second,
-            ..Time::of_month(year, month.into())?
-        })
-    }
-
-    /// The first moment of a month.
-    pub(crate) fn of_month(year: i64, month: i64) -> Option<Time> {
-        (0..10_000).contains(&year).then_some(Time {
-            year: year as u16,
-            month: month as u8,
-            day: 1,
-            hour: 0,
-            minute: 0,
-            second: 0,
             fraction: 0,
-            precision: Precision::Month,
+            precision: Precision::Second,
             zone: Zone::Missing,
             form: Form::Iso,
         })

@@ -3,6 +3,7 @@
 use ringfold_read::Result;
 
 use crate::answer::columns::AnswerColumns;
+use crate::answer::fill::Fill;
 use crate::answer::scope;
 use crate::expression::{Condition, Expression};
 use crate::plan::Plan;
@@ -17,6 +18,14 @@ impl Plan {
     /// Whether a column has nothing but times: it is one of a log's.
     pub(crate) fn has_times(&self, column: usize) -> bool {
         column < self.width() && self.dialect.is_time(column)
+    }
+
+    /// Finds the key that is to be filled; keys and the words of the query are known.
+    pub(crate) fn set_fill(&mut self, name: Option<&[u8]>) -> Result<()> {
+        let names = &self.names[..self.keys.len()];
+        let fill = name.map(|name| Fill::of(name, names, &self.asked, self.time_zones));
+        self.fill = fill.transpose()?;
+        Ok(())
     }
 
     /// Compiles conditions on rows of the answer, which must all hold.

@@ -172,7 +172,7 @@ impl Plan {
 }
 
 /// The zones that partials say of themselves.
-fn zones_of(words: &[(Vec<u8>, Vec<u8>)]) -> Result<TimeZones> {
+pub(crate) fn zones_of(words: &[(Vec<u8>, Vec<u8>)]) -> Result<TimeZones> {
     let of = |name: &str| {
         let word = words.iter().find(|(known, _)| known == name.as_bytes());
         let zone = word.map(|(_, zone)| TimeZone::named(&String::from_utf8_lossy(zone)));

@@ -586,6 +586,27 @@ impl Query {
         Ok(self)
     }
 
+    /// Adds a row for each value that a column of the key could have had between its first and its last one, with each combination of
+    /// the other keys' values: as a group of no record has them, counts are 0. docs/query.md says which keys can be filled.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::report::grid::{GridFormat, write_grid};
+    /// use ringfold::{Config, Input, fold};
+    ///
+    /// let (input, config) = (Input::memory([&b"t,n\n2026-02-27,1\n2026-03-01,4\n"[..]]), Config::default());
+    /// let query = Query::new(b',').key_text("t@day")?.aggregate_text("count")?.aggregate_text("sum:n")?.fill("t_day");
+    /// let (answer, _) = fold(&input, &config, &query.plan(&input, &config)?)?;
+    /// let mut csv = Vec::new();
+    /// write_grid(answer.names(), &answer, GridFormat::Csv, None, &mut csv).unwrap();
+    /// assert_eq!(csv, b"t_day,count,sum_n\n2026-02-27,1,1\n2026-02-28,0,\n2026-03-01,1,4\n");
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    pub fn fill(mut self, key: impl Into<Vec<u8>>) -> Query {
+        self.shown = self.shown.fill(key);
+        self
+    }
+
     /// One more condition on rows of the answer, by the names that it is printed with. Numbers are compared exactly,
     /// whatever is printed of them.
     ///
@@ -639,6 +660,7 @@ impl Query {
         query.filters.clear();
         query.lookups.clear();
         query.shown.having.clear();
+        query.shown.fill = None;
         query.shown.names.clear();
         query.is_pairs = false;
         query

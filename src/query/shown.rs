@@ -16,6 +16,7 @@ const PRECISION_MAX: u32 = 100;
 /// How the answer of partials is shown.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
+    pub(crate) fill: Option<Vec<u8>>,
     pub(crate) having: Vec<Expression>,
     pub(crate) precision: Option<u32>,
     pub(crate) names: Vec<Vec<u8>>,
@@ -24,6 +25,13 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// See [`Query::fill`](crate::query::Query::fill).
+    #[must_use]
+    pub fn fill(mut self, key: impl Into<Vec<u8>>) -> Shown {
+        self.fill = Some(key.into());
+        self
+    }
+
     /// See [`Query::having`](crate::query::Query::having).
     ///
     /// # Errors

@@ -15,7 +15,6 @@ use ringfold_read::{
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
 use crate::budget::Share;
-use crate::expression::Condition;
 use crate::expression::Reading;
 use crate::expression::tree::Test;
 use crate::expression::value::ValueError;
@@ -193,22 +192,22 @@ impl Plan {
         }
         let groups = Groups::new(table, lanes);
         if !self.has_values() {
-            return Ok(self.answer(total, groups, self.having.as_ref()));
+            return self.chosen(self.answer(total, groups));
         }
         let settled = (self.stored_form()).settle(&groups, &self.scales(total));
         let settled = settled.map_err(|lost| lost.error(&self.budget))?;
-        let answer = self.answer(total, settled, self.having.as_ref());
-        Ok(answer.with_all(groups))
+        self.chosen(self.answer(total, settled).with_all(groups))
     }
 
-    pub(super) fn answer(
-        &self,
-        total: &Partial,
-        groups: Groups,
-        having: Option<&Condition>,
-    ) -> Answer {
+    /// An answer with the rows that are asked for.
+    pub(super) fn chosen(&self, mut answer: Answer) -> Result<Answer> {
+        answer.choose(self.fill.as_ref(), self.having.as_ref())?;
+        Ok(answer)
+    }
+
+    pub(super) fn answer(&self, total: &Partial, groups: Groups) -> Answer {
         let columns = AnswerColumns::of(self, self.scales(total));
-        let answer = Answer::new(self.names.clone(), columns, groups, having);
+        let answer = Answer::new(self.names.clone(), columns, groups);
         answer.of_form(self.stored_form())
     }
 

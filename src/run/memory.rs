@@ -159,7 +159,7 @@ impl Plan {
         }
         let has_room = total.tables.is_empty() && self.budget.has_room(bytes as u64);
         if total.runs.is_empty() && has_room {
-            if self.has_values() {
+            if self.has_values() || self.fill.is_some() {
                 total.answer = Some(self.answer_in_memory(total)?);
             }
             return Ok(());
@@ -184,10 +184,10 @@ impl Plan {
         let form = self.stored_form();
         let stored = Stored::new(merged, form.keys, total.table.like());
         let nothing = Groups::new(total.table.like(), None);
-        let mut answer = self.answer(total, nothing, None);
-        let kept = answer.store(stored, &form, self.having.as_ref());
+        let mut answer = self.answer(total, nothing);
+        let kept = answer.store(stored, &form);
         kept.map_err(|lost| lost.error(&self.budget))?;
-        total.answer = Some(answer);
+        total.answer = Some(self.chosen(answer)?);
         Ok(())
     }
 

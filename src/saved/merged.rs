@@ -9,6 +9,7 @@ use ringfold_read::{Error, Kind, Result};
 use crate::aggregate::definition::Slot;
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
+use crate::answer::fill::Fill;
 use crate::answer::layout::Layout;
 use crate::answer::outgrown::GROWTH;
 use crate::answer::scope;
@@ -21,7 +22,7 @@ use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
 use crate::partial::writer::Writer;
 use crate::plan::names::renamed;
-use crate::plan::shown::columns_of;
+use crate::plan::shown::{columns_of, zones_of};
 use crate::query::shown::Shown;
 use crate::saved::{Partial, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
@@ -107,12 +108,22 @@ impl Merged<'_> {
         Ok((columns, names))
     }
 
+    /// The key that is to be filled.
+    fn fill(&self, shown: &Shown, names: &[Vec<u8>]) -> Result<Option<Fill>> {
+        let Description { query, keys, .. } = self.description();
+        let zones = zones_of(query)?;
+        let fill = shown.fill.as_ref();
+        let fill = fill.map(|name| Fill::of(name, &names[..keys.len()], query, zones));
+        fill.transpose()
+    }
+
     /// Whether the answer can be shown so.
     ///
     /// # Errors
     /// It has no such column.
     pub fn check_layout(&self, layout: &Layout, shown: &Shown) -> Result<()> {
         let (mut columns, names) = self.columns(shown)?;
+        self.fill(shown, &names)?;
         layout.check(&names, &mut columns)
     }
 
@@ -124,7 +135,7 @@ impl Merged<'_> {
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
         let (mut columns, names) = self.columns(shown)?;
         let having = scope::conditions(&shown.having, &names, &mut columns)?;
-        let having = having.as_ref();
+        let fill = self.fill(shown, &names)?;
         shown.check_precision()?;
         let scales = columns.scales.clone();
         let budget = shown.budget();
@@ -136,14 +147,13 @@ impl Merged<'_> {
         };
         let form = self.form(&budget);
         let groups = AllGroups::new(table, None);
-        let having_now = having.filter(|_| fits);
         let answer = match form.has_values() && fits {
             true => {
                 let settled = form.settle(&groups, &scales);
                 let settled = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
-                Answer::new(names, columns, settled, having_now).with_all(groups)
+                Answer::new(names, columns, settled).with_all(groups)
             }
-            false => Answer::new(names, columns, groups, having_now),
+            false => Answer::new(names, columns, groups),
         };
         let mut answer = answer.of_form(form.clone());
         if !fits {
@@ -151,9 +161,10 @@ impl Merged<'_> {
             let run = run.map_err(|failed| self.told(failed, &budget))?;
             answer.spilled_bytes = run.bytes();
             let stored = Stored::new(run, form.keys, self.no_groups());
-            let kept = answer.store(stored, &form, having);
+            let kept = answer.store(stored, &form);
             kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
         }
+        answer.choose(fill.as_ref(), having.as_ref())?;
         let counts = self.description().counts;
         answer.rows = counts.rows;
         answer.filtered = counts.filtered;

@@ -20,16 +20,33 @@ use crate::table::states::{Group, Table, parts};
 pub(crate) struct Groups {
     table: Table,
     lanes: Option<LaneRows>,
+    /// Those of records, once others were added.
+    found: Option<Vec<Group>>,
 }
 
 impl Groups {
     pub(crate) fn new(mut table: Table, lanes: Option<LaneRows>) -> Groups {
         table.gather_values();
-        Groups { table, lanes }
+        Groups {
+            table,
+            lanes,
+            found: None,
+        }
+    }
+
+    /// Adds a group of no record. It isn't one of [`Groups::all`].
+    pub(crate) fn add(&mut self, key: &[u8]) -> Group {
+        if self.found.is_none() {
+            self.found = Some(self.all());
+        }
+        self.table.group(key)
     }
 
     /// All of them, in no order.
     pub(crate) fn all(&self) -> Vec<Group> {
+        if let Some(found) = &self.found {
+            return found.clone();
+        }
         let mut all: Vec<Group> = self.table.groups().collect();
         if let Some(lanes) = &self.lanes {
             all.par_extend(lanes.groups());

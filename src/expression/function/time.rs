@@ -4,9 +4,8 @@ use crate::decimal::number::Number;
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::function::{Apply, Arguments, Function, Prepared, function};
 use crate::expression::value::{Missing, Value, ValueError, Wrong};
-use crate::format::time::calendar::ORIGIN;
 use crate::format::time::{
-    NoTime, Shown, Time, TimeZone, TimeZones, Unit, Zones, read, write_offset,
+    Bucket, NoTime, Shown, Time, TimeZone, TimeZones, Unit, Zones, read, write_offset,
 };
 
 const TIME: &[Kind] = &[Kind::Text, Kind::Text];
@@ -91,115 +90,15 @@ fn zones_of(
     Ok(zones.of(zone))
 }
 
-/// The spans of time that times are put into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bucket {
-    /// Of so many seconds, beginning with Monday, 2000-01-03.
-    Seconds(i64),
-    /// Of so many months, beginning with 2000-01.
-    Months(i64),
-}
-
-const MINUTE: i64 = 60;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
-/// The longest bucket, in seconds and in months: longer than all years that are read.
-const SECONDS_MAX: i64 = 10_000 * 366 * DAY;
-
-const UNITS: [(&str, Bucket); 8] = [
-    ("second", Bucket::Seconds(1)),
-    ("minute", Bucket::Seconds(MINUTE)),
-    ("hour", Bucket::Seconds(HOUR)),
-    ("day", Bucket::Seconds(DAY)),
-    ("week", Bucket::Seconds(7 * DAY)),
-    ("month", Bucket::Months(1)),
-    ("quarter", Bucket::Months(3)),
-    ("year", Bucket::Months(12)),
-];
-
-impl Bucket {
-    fn of_unit(name: &str) -> Option<Bucket> {
-        let name = name.trim().to_ascii_lowercase();
-        let name = name.strip_suffix('s').unwrap_or(&name);
-        let found = UNITS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, bucket)| *bucket)
-    }
-
-    fn of_width(width: &str) -> Option<Bucket> {
-        let width = width.trim();
-        let digits = width.find(|letter: char| !letter.is_ascii_digit())?;
-        let (count, unit) = width.split_at(digits);
-        let count: i64 = if count.is_empty() {
-            1
-        } else {
-            count.parse().ok()?
-        };
-        let bucket = match (Bucket::of_unit(unit)?, count) {
-            (_, ..1) => return None,
-            (Bucket::Seconds(of), count) => Bucket::Seconds(of.checked_mul(count)?),
-            (Bucket::Months(of), count) => Bucket::Months(of.checked_mul(count)?),
-        };
-        let is_short = match bucket {
-            Bucket::Seconds(seconds) => seconds <= SECONDS_MAX,
-            Bucket::Months(months) => months <= 12 * 10_000,
-        };
-        is_short.then_some(bucket)
-    }
-
-    /// The unit that cuts times down to the same.
-    pub(crate) fn unit(self) -> Option<Unit> {
-        Some(match self {
-            Bucket::Seconds(1) => Unit::Second,
-            Bucket::Seconds(MINUTE) => Unit::Minute,
-            Bucket::Seconds(HOUR) => Unit::Hour,
-            Bucket::Seconds(DAY) => Unit::Day,
-            Bucket::Seconds(seconds) if seconds % MINUTE == 0 && HOUR % seconds == 0 => {
-                Unit::Minutes((seconds / MINUTE) as u8)
-            }
-            Bucket::Months(1) => Unit::Month,
-            Bucket::Months(12) => Unit::Year,
-            _ => return None,
-        })
-    }
-
-    /// The unit that its beginnings are written in.
-    fn written(self) -> Unit {
-        match self {
-            Bucket::Months(months) if months % 12 == 0 => Unit::Year,
-            Bucket::Months(_) => Unit::Month,
-            Bucket::Seconds(seconds) if seconds % DAY == 0 => Unit::Day,
-            Bucket::Seconds(seconds) if seconds % HOUR == 0 => Unit::Hour,
-            Bucket::Seconds(seconds) if seconds % MINUTE == 0 => Unit::Minute,
-            Bucket::Seconds(_) => Unit::Second,
-        }
-    }
-
-    /// The beginning of the bucket that a time is in; `None` where no year has it.
-    fn start(self, time: &Time) -> Option<Time> {
-        match self {
-            Bucket::Seconds(width) => {
-                let since = time.shown_seconds() - ORIGIN;
-                Time::of_seconds(since.div_euclid(width) * width + ORIGIN)
-            }
-            Bucket::Months(width) => {
-                let [year, month, ..] = time.reading_parts();
-                let since = (year - 2000) * 12 + month - 1;
-                let months = since.div_euclid(width) * width;
-                Time::of_month(2000 + months.div_euclid(12), months.rem_euclid(12) + 1)
-            }
-        }
-    }
-}
-
 fn prepare(
     arguments: &[Formula],
     zones: TimeZones,
     read: fn(&str) -> Option<Bucket>,
     example: &str,
 ) -> Result<Prepared, (usize, String)> {
-    let names: Vec<&str> = UNITS.iter().map(|(name, _)| *name).collect();
     let refused = || {
-        let why = format!("{example} is missing here; units are {}", names.join(", "));
+        let names = Bucket::names().join(", ");
+        let why = format!("{example} is missing here; units are {names}");
         (0, why)
     };
     let Formula::Text(text) = &arguments[0] else {

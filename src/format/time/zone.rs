@@ -208,7 +208,7 @@ pub(crate) fn write_offset(ahead: i32, to: &mut Vec<u8>) {
 }
 
 /// Reads `Z`, `+05:30`, `+0530` or `+05`.
-fn offset(text: &str) -> Option<i32> {
+pub(super) fn offset(text: &str) -> Option<i32> {
     if text.eq_ignore_ascii_case("z") {
         return Some(0);
     }

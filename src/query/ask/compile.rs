@@ -122,6 +122,7 @@ impl Query {
             key_titles: Vec::new(),
             titles: Vec::new(),
             asked: Vec::new(),
+            fill: None,
             having: None,
             hidden: Vec::new(),
             precision: self.shown.precision,
@@ -187,6 +188,7 @@ impl Query {
         if !self.shown.names.is_empty() {
             plan.rename(&self.shown.names)?;
         }
+        plan.set_fill(self.shown.fill.as_deref())?;
         plan.set_having(&self.shown.having)?;
         plan.unread_names = self.unread_names(input, &plan.dialect)?;
         Ok(plan)

@@ -4,9 +4,11 @@ use jiff::civil::DateTime;
 use jiff::tz::{Disambiguation, TimeZone};
 use proptest::prelude::*;
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::format::time::read::{NoTime, read};
-use crate::format::time::{Cutter, TimeZones, Unit, ZonedUnit};
+use crate::format::time::{Cutter, Spans, TimeZones, Unit, ZonedUnit};
 
 /// Zones with every kind of rule: half hours, repeated and missing days, seconds in old offsets, changes up to 2087.
 const ZONES: &[&str] = &[
@@ -386,4 +388,34 @@ fn what_is_not_known_is_refused() {
         read(b"2026-10-25T02").map(|time| time.shown_seconds() % 86_400),
         Ok(7200)
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// All spans from one to another are those that the clock shows in between.
+    #[test]
+    fn spans_between(
+        (name, instant) in places(),
+        unit in prop::sample::select(&UNITS[..]),
+        count in 0..1200_i64,
+    ) {
+        // Clocks that changed by minutes.
+        prop_assume!(instant > 200_000_000 && unit != Unit::Weekday);
+        let zones = TimeZones { zone: Some(Zone::named(&name).unwrap()), input: None }.of(None);
+        let of = ZonedUnit { unit, zones };
+        let step = unit.seconds().min(60);
+        let shown: BTreeSet<Vec<u8>> = (0..=count).map(|at| {
+            let text = civil(instant + at * step).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            let mut cut = Vec::new();
+            of.cut(text.as_bytes(), &mut cut).unwrap();
+            cut
+        }).collect();
+        let spans = Spans::of_unit(of).unwrap();
+        let place = |text: &&Vec<u8>| spans.place(text).unwrap();
+        let (first, last) = (shown.iter().min_by_key(place).unwrap(), shown.iter().max_by_key(place).unwrap());
+        let none = BTreeSet::new();
+        prop_assert_eq!(spans.between(first, last, &none, 2000), Some(shown.clone()), "{} {}", name, instant);
+        prop_assert_eq!(spans.between(first, last, &none, shown.len() - 1), None);
+    }
 }
