@@ -470,6 +470,50 @@ fn with_null_all_see_the_same_values() {
         run(dir.path(), &[&null[..], &args].concat()),
         ("count,sum_score\n2,30\n".into(), String::new())
     );
+    // Computed with, it is the same as if aggregates took it as it is, and counted once.
+    for (args, want) in [
+        (
+            "count:score,sum(score * 2) as s,max(-score) as m,mean(round(score / 3, 1)) as r",
+            "grp,count_score,s,m,r\nbar,0,,,\nfoo,2,60,-10,5.000\n",
+        ),
+        (
+            "distinct:score,first:score,sum(if(grp = 'foo', score, 0) + 1) as s,corr(score, score * 2)",
+            "grp,distinct_score,first_score,s,\"corr(score, score * 2)\"\nbar,0,,1,\nfoo,2,10,32,1.000000\n",
+        ),
+        (
+            "sum(coalesce(score, 0)) as s,count(*) filter (where score * 2 > 0) as n,values(score) as v",
+            "grp,s,n,v\nbar,0,0,\nfoo,30,2,\"[\"\"10\"\",\"\"20\"\"]\"\n",
+        ),
+    ] {
+        for more in [&[][..], &["--comment", "#"], &["--max-errors", "2"]] {
+            let args = [&null[..], &["-k", "grp", "-a", args], more, &["f.csv"]].concat();
+            let (answer, heard) = run(dir.path(), &args);
+            assert_eq!((&*answer, &*heard), (want, said), "{args:?}");
+        }
+    }
+    let args = [
+        "-k",
+        "bin(score, 10) as b",
+        "-a",
+        "count:score",
+        "--where",
+        "score is null or score > 10",
+        "f.csv",
+    ];
+    assert_eq!(
+        run(dir.path(), &[&null[..], &args].concat()),
+        ("b,count_score\n\"\",0\n20,1\n".into(), said.into())
+    );
+    write(dir.path(), "t.csv", b"t,x\n2026-01-01 10:00,1\nnever,2\n");
+    let args = ["-k", "t@hour,hour(t)", "-a", "max(minute(t)) as m", "t.csv"];
+    let (answer, heard) = run(dir.path(), &[&null[..], &args].concat());
+    assert_eq!(answer, "t_hour,hour(t),m\n\"\",\"\",\n2026-01-01T10,10,0\n");
+    assert!(
+        heard.starts_with(
+            "ringfold: 1 value taken for no value, the first at t.csv byte 23 line 3: `never`"
+        ),
+        "{heard}"
+    );
     // Nothing computes on it.
     let args = ["-a", "count:score,distinct:score", "f.csv"];
     assert_eq!(

@@ -492,7 +492,7 @@ impl Plan {
     }
 
     /// The place of a column among the numbers.
-    fn number(&mut self, column: usize) -> usize {
+    pub(crate) fn number(&mut self, column: usize) -> usize {
         let known = self.numbers.iter().position(|&known| known == column);
         known.unwrap_or_else(|| {
             self.numbers.push(column);

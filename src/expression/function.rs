@@ -31,7 +31,7 @@ pub(crate) struct Function {
     /// The fewest arguments and the most.
     least: usize,
     most: usize,
-    pub(super) result: Kind,
+    pub(crate) result: Kind,
     apply: Apply,
     /// The same appended to a text, where that takes no text in between.
     append: Option<Append>,
@@ -206,7 +206,7 @@ impl Function {
     }
 
     /// What an argument must be.
-    pub(super) fn parameter(&self, at: usize) -> Kind {
+    pub(crate) fn parameter(&self, at: usize) -> Kind {
         self.parameters[at.min(self.parameters.len() - 1)]
     }
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use ringfold_read::Cause;
 
 use crate::decimal::number::{Grammar, shown};
-use crate::expression::Scope;
-use crate::expression::formula::Formula;
+use crate::expression::formula::{Formula, Kind, Operator};
 use crate::expression::value::{Record, Value, ValueError, Wrong};
+use crate::expression::{Condition, Scope};
 use crate::format::field::Field;
 use crate::format::time::TimeZones;
 use crate::lookup::LookupTable;
 use crate::plan::Plan;
 use crate::plan::columns::Columns;
+use crate::reject::rejects::OnError;
 
 /// A column that is computed.
 #[derive(Debug)]
@@ -60,6 +61,62 @@ impl Plan {
             self.computed.len() - 1
         });
         self.width() + place
+    }
+
+    /// Wants numbers of the columns that keys and aggregates are computed of as numbers, as of those that aggregates take as they
+    /// are, where what isn't one is null: then a value is the same wherever it stands.
+    pub(crate) fn want_numbers(&mut self) {
+        if self.rejecting.on_error != OnError::Null {
+            return;
+        }
+        let mut operands = Vec::new();
+        let of_aggregates = self.aggregates.iter().filter_map(|of| of.column);
+        let columns = self.keys.iter().copied().chain(of_aggregates);
+        columns.for_each(|column| self.operands(&Formula::Column(column), false, &mut operands));
+        for column in operands {
+            self.number(column);
+        }
+    }
+
+    /// The columns that a formula takes as numbers.
+    fn operands(&self, formula: &Formula, is_number: bool, found: &mut Vec<usize>) {
+        let mut of = |formula: &Formula, is_number: bool| self.operands(formula, is_number, found);
+        let of_condition = |condition: &Condition, of: &mut dyn FnMut(&Formula, bool)| {
+            condition.each_test(&mut |test| of(&Formula::Column(test.column), false));
+        };
+        match formula {
+            Formula::Column(column) => match self.computed(*column) {
+                Some(computed) if !self.is_field(*column) => {
+                    of(&computed.formula, is_number || computed.is_number);
+                }
+                _ => found.extend(is_number.then_some(*column)),
+            },
+            Formula::Negative(inner) => of(inner, true),
+            Formula::Operation(operator, sides) => {
+                let are_numbers = *operator != Operator::Join;
+                sides.iter().for_each(|side| of(side, are_numbers));
+            }
+            Formula::Call(function, arguments, _) => {
+                for (at, argument) in arguments.iter().enumerate() {
+                    let is_number = match function.parameter(at) {
+                        Kind::Number => true,
+                        Kind::Field => is_number && function.result == Kind::Field,
+                        _ => false,
+                    };
+                    of(argument, is_number);
+                }
+            }
+            Formula::Choice(cases, other) => {
+                for (condition, value) in cases {
+                    of_condition(condition, &mut of);
+                    of(value, is_number);
+                }
+                of(other, is_number);
+            }
+            Formula::Truth(both) => of_condition(&both[0], &mut of),
+            Formula::Lookup(.., key) => key.iter().for_each(|part| of(part, false)),
+            Formula::Null | Formula::Number(_) | Formula::Text(_) | Formula::Time(..) => {}
+        }
     }
 
     /// A value of a column that is computed: a text that stands for null is null.
@@ -123,13 +180,28 @@ pub(crate) struct Fields<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) fields: &'a [Field],
     pub(crate) bytes: &'a [u8],
+    /// Where a column [wants numbers](Plan::wants_number), other values are null.
+    pub(crate) has_numbers: bool,
+}
+
+impl Fields<'_> {
+    fn is_no_number(&self, column: usize, value: &Value<'_>) -> bool {
+        let is_text = |text: &[u8]| self.plan.read_number(text).is_err();
+        self.has_numbers
+            && self.plan.wants_number(column)
+            && matches!(value, Value::Text(text) if is_text(text))
+    }
 }
 
 impl Record for Fields<'_> {
     fn value(&self, column: usize) -> Result<Value<'_>, ValueError> {
         let Some(field) = self.fields.get(column) else {
             let computed = self.plan.computed(column).expect("a column of the plan");
-            return self.plan.computed_value(computed, self);
+            let value = self.plan.computed_value(computed, self)?;
+            return Ok(match self.is_no_number(column, &value) {
+                true => Value::Null,
+                false => value,
+            });
         };
         let text = match field.escape {
             None => Cow::Borrowed(&self.bytes[field.start..field.end]),
@@ -138,9 +210,12 @@ impl Record for Fields<'_> {
                 Cow::Owned(field.value(self.bytes, &mut scratch).to_vec())
             }
         };
-        Ok(match self.plan.is_null(&text) {
+        let value = Value::Text(text);
+        let is_null =
+            |value: &Value<'_>| matches!(value, Value::Text(text) if self.plan.is_null(text));
+        Ok(match is_null(&value) || self.is_no_number(column, &value) {
             true => Value::Null,
-            false => Value::Text(text),
+            false => value,
         })
     }
 

@@ -30,17 +30,25 @@ struct Nulled {
     /// Otherwise there may be none.
     is_lenient: bool,
     count: u64,
+    /// The columns that have them: each is counted once.
+    columns: Vec<usize>,
     /// Why the first one is.
     first: Option<Cause>,
 }
 
 impl Nulled {
+    /// Adds a column's value, or one that is computed of several.
+    ///
     /// # Errors
     /// There may be none.
-    fn add(&mut self, why: impl FnOnce() -> Cause) -> Result<(), Cause> {
+    fn add(&mut self, column: Option<usize>, why: impl FnOnce() -> Cause) -> Result<(), Cause> {
         if !self.is_lenient {
             return Err(why());
         }
+        if column.is_some_and(|column| self.columns.contains(&column)) {
+            return Ok(());
+        }
+        self.columns.extend(column);
         self.count += 1;
         self.first.get_or_insert_with(why);
         Ok(())
@@ -91,6 +99,7 @@ impl Plan {
             plan: self,
             fields,
             bytes,
+            has_numbers: false,
         };
         let mut note_unmatched = |by_condition: bool, rejected: &mut Rejected| {
             for (table, lookup, _) in self.used_lookups(by_condition) {
@@ -131,18 +140,25 @@ impl Plan {
         let mut nulled = Nulled {
             is_lenient: self.rejecting.on_error == OnError::Null,
             count: 0,
+            columns: Vec::new(),
             first: None,
+        };
+        // What the rest is computed of: no texts where numbers are wanted.
+        let own = Fields {
+            has_numbers: true,
+            ..record
         };
         for &column in &self.numbers {
             if let Some(computed) = self.computed(column) {
                 let number = match computed.lookup() {
-                    None => computed.formula.stored_number(&record),
+                    None => computed.formula.stored_number(&own),
                     Some(_) => self.number_in(column, &record),
                 };
                 let number = match number {
                     Ok(number) => number,
                     Err(why) => {
-                        nulled.add(|| self.unread_cause(column, &why, Some(&record)))?;
+                        let cause = || self.unread_cause(column, &why, Some(&record));
+                        nulled.add(why.column, cause)?;
                         None
                     }
                 };
@@ -159,7 +175,7 @@ impl Plan {
                         return Err(hinted(why, Hint::Trim));
                     }
                     Err(why) => {
-                        nulled.add(|| self.value_cause(value, column, &why))?;
+                        nulled.add(Some(column), || self.value_cause(value, column, &why))?;
                         None
                     }
                 },
@@ -171,13 +187,14 @@ impl Plan {
                 Ok(Computable::Text(value)) => value,
                 Ok(_) => continue,
                 Err(why) => {
-                    nulled.add(|| self.unread_cause(column, &why, Some(&record)))?;
+                    let cause = || self.unread_cause(column, &why, Some(&record));
+                    nulled.add(why.column, cause)?;
                     continue;
                 }
             };
             if let Err(why) = read_in(&value, self.time_zones.local()) {
                 let why = self.no_time(&value, column, &why.why(&value))?;
-                nulled.add(|| self.value_cause(&value, column, &why))?;
+                nulled.add(Some(column), || self.value_cause(&value, column, &why))?;
             }
         }
         for (most, number) in partial.scales.iter_mut().zip(&*numbers) {
@@ -191,7 +208,7 @@ impl Plan {
             if let Some(computed) = self.computed(column) {
                 joined.clear();
                 if !self.is_no_number(column, numbers) {
-                    self.write_computed(column, computed, &record, &mut nulled, joined)?;
+                    self.write_computed(column, computed, &own, &mut nulled, joined)?;
                 }
                 self.push_key(key, joined);
                 continue;
@@ -206,7 +223,7 @@ impl Plan {
                     Ok(time) => self.push_key(key, time.bytes()),
                     Err(why) => {
                         let why = self.no_time(value, column, &why.why(value))?;
-                        nulled.add(|| self.value_cause(value, column, &why))?;
+                        nulled.add(Some(column), || self.value_cause(value, column, &why))?;
                         self.push_key(key, b"");
                     }
                 },
@@ -221,7 +238,7 @@ impl Plan {
             {
                 texts[at].clear();
                 if !self.is_no_number(column, numbers) {
-                    self.write_computed(column, computed, &record, &mut nulled, &mut texts[at])?;
+                    self.write_computed(column, computed, &own, &mut nulled, &mut texts[at])?;
                 }
             }
         }
@@ -283,7 +300,7 @@ impl Plan {
     ) -> Result<(), Cause> {
         computed.formula.write(record, to).or_else(|why| {
             to.clear();
-            nulled.add(|| self.unread_cause(column, &why, Some(record)))
+            nulled.add(why.column, || self.unread_cause(column, &why, Some(record)))
         })
     }
 

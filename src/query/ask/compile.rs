@@ -180,6 +180,7 @@ impl Query {
                 "a hash key is for estimates of distinct values, and none is asked for",
             ));
         }
+        plan.want_numbers();
         plan.set_filter(&self.filters)?;
         plan.note_lookups();
         plan.set_zoned()?;

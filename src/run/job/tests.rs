@@ -55,9 +55,10 @@ fn answer(query: &Query, level: Option<Level>, text: &[u8], block: usize) -> Str
     answer.check().unwrap();
     let (rows, filtered, local) = (answer.rows, answer.filtered, answer.local_times.first);
     let (empty, skipped) = (answer.empty_lines, answer.skipped);
-    let first = answer.first_skipped.map(|first| format!("{first:?}"));
+    let first = [answer.first_skipped, answer.first_nulled].map(|first| format!("{first:?}"));
+    let nulled = answer.nulled;
     let csv = String::from_utf8_lossy(&csv);
-    format!("{csv}{rows} {filtered} {empty} {skipped} {first:?} {local:?}")
+    format!("{csv}{rows} {filtered} {empty} {skipped} {nulled} {first:?} {local:?}")
 }
 
 fn field() -> impl Strategy<Value = String> {
