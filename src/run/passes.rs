@@ -194,10 +194,6 @@ impl Passes {
     /// The passes of a plan, if they can be used for it. `shared` are the groups that all workers share.
     pub(crate) fn new(plan: &Plan, shared: &Arc<SharedGroups>) -> Option<Passes> {
         let level = plan.level?;
-        // Computed numbers have a point.
-        if !plan.computed.is_empty() && plan.grammar.decimal_point != b'.' {
-            return None;
-        }
         let marks = plan.dialect.marks();
         if plan.dialect.has_zeros() || marks.is_none() && plan.framing.is_stateful() {
             // A key's last byte isn't zero, and a record of lines ends in the window.

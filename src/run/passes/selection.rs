@@ -8,10 +8,11 @@ use ringfold_read::internals::Level;
 use crate::aggregate::lanes::MAGNITUDE_MAX;
 use crate::decimal::number::Number;
 use crate::expression::Doubts;
+use crate::expression::formula::test_is_true;
 use crate::expression::tree::{Check, Comparison, Condition, Test};
 use crate::expression::value::{Tested, Value};
 use crate::plan::Plan;
-use crate::run::passes::computed::{ComputedNumbers, Rows};
+use crate::run::passes::computed::{ComputedNumbers, Row, Rows};
 use crate::run::verdicts::{Text, Verdicts};
 use crate::scan::decimal::{decode, usual_scale};
 use crate::scan::index::TextWindow;
@@ -86,6 +87,14 @@ impl Selection {
             return compared(plan, test, computed, rows.count, doubts);
         }
         let is_whole = test.unit.is_none() && test.clock.is_none();
+        if plan.grammar.decimal_point != b'.' && !plan.is_field(test.column) {
+            // Computed numbers have a point, so they aren't read from their texts.
+            let mut row = 0;
+            return bits(&spans[..rows.count], |_| {
+                row += 1;
+                test_is_true(test, &Row { rows, row: row - 1 }, doubts)
+            });
+        }
         match &test.check {
             Check::Number(comparison, number)
                 if number.decimals() <= SCALE_MAX && !plan.has_numeric_nulls && is_whole =>

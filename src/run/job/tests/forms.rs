@@ -14,6 +14,8 @@ pub(super) const CONDITIONS: &[Option<&str>] = &[
     Some("$1 * 4 > 7 and $1 * 4 < 1000"),
     Some("$1 / 4 between 0.5 and 2 or $1 / 4 > 100 or not $1 / 4 > -3"),
     Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
+    Some("coalesce($2 / 4, $1, 0.5) between 0.25 and 30.5 and $3 is not null"),
+    Some("if($1 > 3, $3, 1.5) >= 1.5 or case when $2 = 1 then '1,5' when $2 > 2 then $3 end > 1"),
     Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
 ];
 /// Values, as keys and in aggregates.
@@ -25,6 +27,7 @@ pub(super) const VALUE_KEYS: &[&str] = &[
     "$3 >= 2",
     "round($1 / 3, 1)",
     "coalesce($3, $1)",
+    "coalesce($2 * 0.5, $1)",
 ];
 pub(super) const VALUES: &[&str] = &[
     "sum($1 * $2)",
@@ -43,6 +46,9 @@ pub(super) const VALUES: &[&str] = &[
     "distinct(lower($1))",
     "lexmax(concat($1, $2))",
     "sum($1 / $2)",
+    "sum(coalesce($2, $1, 0.5))",
+    "count:2",
+    "distinct(if($2 ~ '^[0-9]', round($2, 1), $3))",
     "arg_max($3, $1)",
     "arg_min($2, $1 * 2) filter (where $3 is not null)",
     "weighted_mean($1, $2)",
