@@ -10,12 +10,14 @@ use ringfold::{BlockError, Config, Error, Fold, Input, Level, PaddedBuf};
 use rows::rows_of;
 
 /// Words that bytes stand for, so that many texts are expressions.
-const WORDS: [&str; 64] = [
+const WORDS: [&str; 72] = [
     "$1", "$2", "$3", "$1", "$2", "(", ")", ",", "+", "-", "*", "/", "%", "||", "=", "<", ">=", "~", "!=", " and ", " or ",
     " not ", " in ", " between ", " like ", " is null", "case when ", " then ", " else ", " end", "if(", "1", "2.5", "-0.01",
     "1e9", "'a'", "'2026-03-12 06:25'", "'[a-z]+'", "''", "abs(", "round(", "floor(", "least(", "bin(", "log_bin(", "pow(",
     "sqrt(", "lower(", "length(", "left(", "substr(", "replace(", "split(", "trim(", "concat(", "coalesce(", "nullif(",
-    "regexp_extract(", "url_path(", "ip_prefix(", "year(", "epoch(", "date_trunc('hour',", "time_bucket('7 days',",
+    "regexp_extract(", "url_path(", "ip_prefix(", "year(", "epoch(", "date_trunc('hour',", "time_bucket('7 days',", "hour(",
+    "weekday(", "time_bucket('5 minutes',", ", 'Asia/Kathmandu')", ", 'Australia/Lord_Howe')", "@hour[America/St_Johns]", "@5m[+05:30]",
+    "$3@day",
 ];
 
 /// The answer at a level, or what is wrong with the first record; blocks have so many lines, or all.

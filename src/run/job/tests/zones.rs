@@ -61,6 +61,76 @@ const ZONED_VALUES: &[&str] = &[
     "lexmax($2@minute)",
     "count_if($1 > $2@hour)",
 ];
+
+/// Expressions of times in zones: numbers, texts and conditions.
+#[derive(Debug, Clone)]
+struct Zoned {
+    number: String,
+    text: String,
+    condition: String,
+}
+
+fn zoned() -> impl Strategy<Value = Zoned> {
+    let time = prop::sample::select(&["$1", "$2", "coalesce($2, $1)", "if($3 > 1, $1, $2)"][..]);
+    let zone = prop::option::weighted(0.7, prop::sample::select(ZONES));
+    let part = [
+        "year", "quarter", "month", "day", "hour", "minute", "second", "weekday", "epoch",
+    ];
+    let part = prop::sample::select(part.to_vec());
+    let bucket = prop::sample::select(
+        &[
+            "date_trunc('minute'",
+            "date_trunc('hour'",
+            "date_trunc('week'",
+            "time_bucket('1 second'",
+            "time_bucket('5 minutes'",
+            "time_bucket('45 minutes'",
+            "time_bucket('6 hours'",
+            "time_bucket('2 days'",
+            "time_bucket('1 quarter'",
+        ][..],
+    );
+    let unit = prop::sample::select(&["hour", "10m", "day", "week", "weekday", "second"][..]);
+    let leaf = (time, zone, part, bucket, unit, any::<bool>());
+    let leaf = leaf.prop_map(|(time, zone, part, bucket, unit, is_cut)| {
+        let argument = zone.map_or(String::new(), |zone| format!(", '{zone}'"));
+        let bracket = zone.map_or(String::new(), |zone| format!("[{zone}]"));
+        let column = if time.len() == 2 { time } else { "$1" };
+        Zoned {
+            number: format!("{part}({time}{argument})"),
+            text: match is_cut {
+                true => format!("{column}@{unit}{bracket}"),
+                false => format!("{bucket}, {time}{argument})"),
+            },
+            condition: format!("{part}({time}{argument}) > 3"),
+        }
+    });
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        (inner.clone(), inner, 0..4_u8).prop_map(|(one, two, form)| match form {
+            0 => Zoned {
+                number: format!("({} - {})", one.number, two.number),
+                text: format!("({} || {})", one.text, two.text),
+                condition: format!("{} < {}", one.text, two.text),
+            },
+            1 => Zoned {
+                number: format!("if({}, {}, {})", one.condition, one.number, two.number),
+                text: format!("case when {} then {} end", two.condition, one.text),
+                condition: format!("({} or {})", one.condition, two.condition),
+            },
+            2 => Zoned {
+                number: format!("length({})", two.text),
+                text: format!("coalesce({}, {})", one.text, two.text),
+                condition: format!("not ({} <= {})", one.number, two.number),
+            },
+            _ => Zoned {
+                number: format!("bin({}, 7)", one.number),
+                text: format!("right({}, 9)", one.text),
+                condition: format!("({} and {})", one.condition, two.condition),
+            },
+        })
+    })
+}
+
 const ZONED_CONDITIONS: &[&str] = &[
     "$1 >= '2026-10-25 02:30' and $3 > 1",
     "$1 between '2026-03-29' and '2026-10-25T01:00Z' or $2 is null",
@@ -80,6 +150,8 @@ proptest! {
         key in prop::option::of(prop::sample::select(ZONED_KEYS)),
         value in prop::option::of(prop::sample::select(ZONED_VALUES)),
         condition in prop::option::of(prop::sample::select(ZONED_CONDITIONS)),
+        made in zoned(),
+        (is_key, is_value, is_condition) in any::<(bool, bool, bool)>(),
         on_error in prop::sample::select(&[OnError::Skip, OnError::Null, OnError::Fail][..]),
         block in 1..3000_usize,
     ) {
@@ -100,6 +172,16 @@ proptest! {
         }
         if let Some(condition) = condition {
             query = query.filter(condition).unwrap();
+        }
+        if is_key {
+            query = query.key_text(&made.text).unwrap();
+        }
+        if is_value {
+            query = query.aggregate_text(&format!("sum({})", made.number)).unwrap();
+            query = query.aggregate_text(&format!("lexmin({})", made.text)).unwrap();
+        }
+        if is_condition {
+            query = query.filter(&made.condition).unwrap();
         }
         let want = answer(&query, None, text.as_bytes(), block);
         for level in Level::available() {
