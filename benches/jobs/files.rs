@@ -166,6 +166,15 @@ pub fn file(kind: Kind, bytes: u64, folder: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
+/// A small table beside the orders, with a row for each country.
+pub fn countries(folder: &Path) -> io::Result<()> {
+    let mut text = String::from("country,region\n");
+    for country in 0..COUNTRIES {
+        text += &format!("{},region {}\n", country_name(country), country % 9);
+    }
+    fs::write(folder.join("countries.csv"), text)
+}
+
 fn write(kind: Kind, bytes: u64, out: &mut impl Write) -> io::Result<()> {
     let mut random = Random(7);
     let mut text = Vec::new();

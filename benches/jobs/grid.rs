@@ -17,6 +17,7 @@ use ringfold::internals::cache::{CachedFile, State};
 use ringfold::internals::machine::Machine;
 use ringfold::internals::process::{self, Cost};
 use ringfold::internals::statistics::{Interval, median};
+use ringfold::query::Columns;
 use serde_json::json;
 
 use crate::answers::{self, Shape};
@@ -48,6 +49,7 @@ impl Grid<'_> {
             }
         }
         let orders = files::file(Kind::Orders, self.bytes, self.folder)?;
+        files::countries(self.folder)?;
         let mut report = Report {
             commit: program::commit(),
             machine: Machine::look(&orders),
@@ -67,7 +69,15 @@ impl Grid<'_> {
             if !is_wanted(number) {
                 continue;
             }
-            let measured = self.row(&part.plainest, departure, &peers);
+            let plainest = match departure.base {
+                Some(flags) => Departure {
+                    flags,
+                    input: departure.input,
+                    ..part.plainest
+                },
+                None => part.plainest,
+            };
+            let measured = self.row(&plainest, departure, &peers);
             let row = report::Row {
                 number,
                 part: part.name,
@@ -225,7 +235,7 @@ fn ask(peer: &Found, departure: &Departure, path: &Path) -> Option<Vec<OsString>
 fn agree(departure: &Departure, reference: &Path, answer: &Path) -> Result<(), Box<dyn Error>> {
     let words = departure.words();
     let keys = words.iter().skip_while(|word| *word != "-k").nth(1);
-    let keys = keys.map_or(0, |keys| keys.split(',').count());
+    let keys = keys.map_or(0, |keys| Columns::items(keys).len());
     let values = match departure.peers {
         Peers::AnyOf(..) => "any",
         _ => "mean",

@@ -28,6 +28,7 @@ pub enum Peers {
 }
 
 /// A departure from the plainest query of its format.
+#[derive(Clone, Copy)]
 pub struct Departure {
     pub name: &'static str,
     pub input: Input,
@@ -36,6 +37,8 @@ pub struct Departure {
     /// The most that it may cost: processor time, as a multiple of the plainest query's.
     pub limit: f64,
     pub peers: Peers,
+    /// The flags of what it is a multiple of, if that isn't the plainest query.
+    pub base: Option<&'static str>,
 }
 
 impl Departure {
@@ -68,6 +71,7 @@ const fn row(
         flags,
         limit,
         peers,
+        base: None,
     }
 }
 
@@ -109,6 +113,8 @@ macro_rules! plain {
         )
     };
 }
+
+mod computed;
 
 const ORDERS: Input = Input::File(Kind::Orders);
 const PLAIN: &str = "-k country -a count,sum:price,mean:quantity";
@@ -210,76 +216,7 @@ pub const PARTS: [Part; 9] = [
             alone("through a pipe", Input::Pipe, PLAIN, 2.0),
         ],
     },
-    Part {
-        name: "Computed",
-        plainest: PLAINEST,
-        departures: &[
-            keyed(
-                "sum(price * quantity)",
-                "-k country -a 'count,sum(price * quantity),mean:quantity'",
-                1.25,
-                peers!(
-                    "country", "count(*), sum(price * quantity), avg(quantity)", "";
-                    "'country'",
-                    "pl.len(), (pl.col('price') * pl.col('quantity')).sum(), pl.col('quantity').mean()",
-                    ""
-                ),
-            ),
-            keyed(
-                "count_if(quantity > 50)",
-                "-k country -a 'count,sum:price,mean:quantity,count_if(quantity > 50)'",
-                1.15,
-                peers!(
-                    "country", "count(*), sum(price), avg(quantity), count(*) FILTER (WHERE quantity > 50)", "";
-                    "'country'",
-                    "pl.len(), pl.col('price').sum(), pl.col('quantity').mean(), (pl.col('quantity') > 50).sum()",
-                    ""
-                ),
-            ),
-            keyed(
-                "lower(country)",
-                "-k 'lower(country)' -a count,sum:price,mean:quantity",
-                1.5,
-                plain!("lower(country)", ""; "pl.col('country').str.to_lowercase()", ""),
-            ),
-            keyed(
-                "lower(city), 5,000",
-                "-k 'lower(city)' -a count,sum:price,mean:quantity",
-                2.0,
-                plain!("lower(city)", ""; "pl.col('city').str.to_lowercase()", ""),
-            ),
-            alone(
-                "time_bucket, 15 minutes",
-                ORDERS,
-                "-k \"time_bucket('15 minutes', time)\" -a count,sum:price,mean:quantity",
-                FREE,
-            ),
-            keyed(
-                "price * 2 > quantity",
-                "-k country -a count,sum:price,mean:quantity --where 'price * 2 > quantity'",
-                2.0,
-                plain!("country", " WHERE price * 2 > quantity"; "'country'", ".filter(pl.col('price') * 2 > pl.col('quantity'))"),
-            ),
-            alone(
-                "sum(round(price))",
-                ORDERS,
-                "-k country -a 'count,sum(round(price)),mean:quantity'",
-                2.0,
-            ),
-            alone(
-                "sum(price / (quantity + 1))",
-                ORDERS,
-                "-k country -a 'count,sum(price / (quantity + 1)),mean:quantity'",
-                2.0,
-            ),
-            alone(
-                "sum(price) / sum(quantity)",
-                ORDERS,
-                "-k country -a 'count,sum(price) / sum(quantity),mean:quantity'",
-                1.25,
-            ),
-        ],
-    },
+    computed::PART,
     Part {
         name: "Keys",
         plainest: PLAINEST,
