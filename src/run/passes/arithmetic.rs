@@ -37,6 +37,8 @@ enum Node {
     Order([usize; 2], usize),
     /// Among the choices, with the numbers where its condition is true, and where it isn't.
     Choice(usize, Box<[Node; 2]>),
+    /// The same of a constant and null, as counts have it.
+    Counted(usize, i64, u32),
 }
 
 /// What a formula is computed of.
@@ -107,7 +109,13 @@ impl Arithmetic {
                     let value = self.node(level, plan, value, among);
                     self.choices
                         .push((condition.clone(), Selection::new(level)));
-                    node = Node::Choice(self.choices.len() - 1, [value, node].into());
+                    let at = self.choices.len() - 1;
+                    node = match (&value, &node) {
+                        (Node::Constant(value, scale), Node::Null) => {
+                            Node::Counted(at, *value, *scale)
+                        }
+                        _ => Node::Choice(at, [value, node].into()),
+                    };
                 }
                 node
             }
@@ -139,7 +147,7 @@ impl Arithmetic {
         let root = std::mem::replace(&mut self.root, Node::Null);
         let scale = self.found(&root, of, to);
         self.root = root;
-        if to.has_nulls {
+        if to.has_nulls && !matches!(self.root, Node::Counted(..)) {
             // Lanes have zero where there is none.
             for row in 0..rows {
                 if to.is_null(row) {
@@ -210,6 +218,20 @@ impl Arithmetic {
             Node::Order(columns, single) => {
                 self.order(*columns, *single, of, to);
                 0
+            }
+            Node::Counted(at, value, scale) => {
+                let bits = self.chosen(*at, of);
+                for (word, values) in bits.iter().zip(to.values[..rows].chunks_mut(64)) {
+                    for (row, to) in values.iter_mut().enumerate() {
+                        *to = (word >> row & 1) as i64 * value;
+                    }
+                }
+                for (at, nulls) in to.nulls[..rows.div_ceil(8)].iter_mut().enumerate() {
+                    *nulls = !(bits[at / 8] >> (at % 8 * 8)) as u8;
+                }
+                to.has_nulls = true;
+                (to.magnitudes, to.decimals) = (value.unsigned_abs(), *scale);
+                *scale
             }
             Node::Choice(at, sides) => {
                 let mut other = self.spare.pop().unwrap_or_else(Numbers::new);
