@@ -280,6 +280,8 @@ column  name   looks like                     nulls  first records
 Ask, for example:
   ringfold aggregate -k city 'my orders.csv'
   ringfold aggregate -k city -a count,sum:price,mean:price 'my orders.csv'
+What all records hold:
+  ringfold describe 'my orders.csv'
 ";
     for args in [&["aggregate"][..], &[], &["aggregate", "--explain"]] {
         let mut command = ringfold([args, &["my orders.csv"]].concat());
@@ -381,7 +383,11 @@ fn what_is_to_be_typed_works() {
             String::from_utf8(end(ringfold([name]).current_dir(dir.path())).answer()).unwrap();
         let (_, lines) = told.split_once("\nAsk, for example:\n").expect(&told);
         assert!(lines.contains(words), "{told}");
-        for line in lines.lines() {
+        assert!(
+            lines.contains("\nWhat all records hold:\n  ringfold describe "),
+            "{told}"
+        );
+        for line in lines.lines().take_while(|line| line.starts_with(' ')) {
             let ended = shell(dir.path(), line.trim());
             assert_eq!(
                 (ended.code, &*ended.stderr),
@@ -402,7 +408,7 @@ fn what_is_to_be_typed_works() {
             continue;
         }
         let (_, lines) = piped.split_once("\nAsk, for example:\n").expect(&piped);
-        for line in lines.lines() {
+        for line in lines.lines().take_while(|line| line.starts_with(' ')) {
             let line = line.trim().replace(
                 "…",
                 &format!("ringfold quote >/dev/null </dev/null; cat \"{name}\""),
@@ -460,7 +466,12 @@ fn a_delimiter_that_is_named_shows_the_file() {
     let first = shell(dir.path(), "ringfold -d ';' excel.csv").answer();
     assert_eq!(String::from_utf8(first).unwrap(), shown);
     // The command that is shown reads commas before decimals.
-    let line = shown.lines().last().unwrap().trim();
+    let mut lines = shown.lines().rev().map(str::trim);
+    assert_eq!(
+        lines.next(),
+        Some("ringfold describe -d ';' --decimal-comma excel.csv")
+    );
+    let line = lines.nth(1).unwrap();
     let command = "ringfold aggregate -d ';' --decimal-comma -k Name -a count,sum:Betrag,mean:Betrag excel.csv";
     assert_eq!(line, command);
     assert_eq!(

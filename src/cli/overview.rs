@@ -35,6 +35,9 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
         let line = again::with_flags(&[flags.clone(), question].concat(), run.paths);
         text += &format!("  {line}\n");
     }
+    let described = again::with_flags(&flags, run.paths);
+    let described = described.replacen("ringfold aggregate", "ringfold describe", 1);
+    text += &format!("What all records hold:\n  {described}\n");
     console::print(text.as_bytes())?;
     for doubt in overview
         .doubts
