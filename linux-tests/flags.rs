@@ -275,7 +275,13 @@ fn each_flag_stands_under_its_heading() {
             "{flag}: {headings:?}"
         );
     }
-    let partials = ["--save-partial", "--continue", "--report-too", "--range"];
+    let partials = [
+        "--save-partial",
+        "--continue",
+        "--report-too",
+        "--range",
+        "--begin",
+    ];
     assert_eq!(of("Partials"), partials);
     for flag in [
         "--key",

@@ -286,11 +286,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         hint: "SingleLine",
-        files: &[ORDERS],
-        run: "ringfold aggregate -H -k city --range 1/2 --save-partial p orders.csv",
+        files: &[("f.csv", "k,v\nx,y\n\"a\nb,\"c\nd,e\nf,g\n")],
+        run: "ringfold aggregate -H -k k --on-error skip --range 1/2 --save-partial p f.csv",
         says: "`--single-line`",
-        then: "for i in 1 2; do ringfold aggregate {} -H -k city --range $i/2 --save-partial $i orders.csv; done; ringfold merge 1 2",
-        answer: "city,count\nBern,2\nOslo,1\n",
+        then: "for i in 1 2; do ringfold aggregate -q {} -H -k k --on-error skip --range $i/2 --save-partial $i f.csv; done; ringfold merge 1 2",
+        answer: "k,count\nd,1\nf,1\nx,1\n",
     },
     Row {
         hint: "NullValue",
@@ -571,6 +571,45 @@ const ROWS: &[Row] = &[
         says: "`-d ';'`",
         then: "ringfold aggregate -H -k city {} f.csv",
         answer: "city,count\nBern,1\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[(
+            "trips.csv",
+            "city,route\nBern,\"Kiel,Oslo\nOslo,Rom\nRom,Bern\"\nKiel,none\n",
+        )],
+        run: "for i in 1 2; do ringfold aggregate -k city --range $i/2 --save-partial $i trips.csv; done; ringfold merge 1 2",
+        says: "`--range 2/2 --begin 46`",
+        then: "ringfold aggregate -k city {} --save-partial 2 trips.csv; ringfold merge 1 2",
+        answer: "city,count\nBern,1\nKiel,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[(
+            "trips.csv",
+            "city,route\nBern,\"Kiel,Oslo\nOslo,Rom\nRom,Bern\"\nKiel,none\n",
+        )],
+        run: "for i in 1 2 3 4; do ringfold aggregate -k city --range $i/4 --save-partial $i trips.csv; done; \
+              ringfold merge --save-partial late 3 4 2>/dev/null; ringfold merge 1 2 late",
+        says: "`--range 3/4 --begin 46`, and merge it anew with the other parts of that partial",
+        then: "ringfold aggregate -k city {} --save-partial 3 trips.csv; ringfold merge 1 2 3 4",
+        answer: "city,count\nBern,1\nKiel,1\n",
+    },
+    Row {
+        hint: "Begin",
+        files: &[("g.csv", "k,v\na,b\nc,d\n\"p\nq,s,t\",r\nx,y\n")],
+        run: "ringfold aggregate -k k --range 2/3 --begin quoted g.csv",
+        says: "`--begin unquoted`",
+        then: "ringfold aggregate -q -k k --range 2/3 {} g.csv",
+        answer: "k,count\n\"p\nq,s,t\",1\n",
+    },
+    Row {
+        hint: "Begin",
+        files: &[("f.csv", "k,v\na,\"b\nc,\"\"d\"\"\nb\"\nc,d\ne,f,g\n")],
+        run: "ringfold aggregate -k k --range 4/10 f.csv",
+        says: "`--begin quoted`",
+        then: "ringfold aggregate -q -k k --range 4/10 {} f.csv",
+        answer: "k,count\n",
     },
     Row {
         hint: "",

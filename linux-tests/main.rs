@@ -58,6 +58,7 @@ mod qemu;
 mod query;
 mod quote;
 mod quoted;
+mod quoted_parts;
 mod read_back;
 mod records;
 mod reference;

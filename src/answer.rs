@@ -31,6 +31,7 @@ use crate::answer::pivot::Pivot;
 use crate::answer::sorted::{Columns, Sorting, memory_of};
 use crate::expression::Condition;
 use crate::format::repeats::Occurrences;
+use crate::partial::chain::Extremes;
 use crate::reject::rejects::Rejects;
 use crate::reject::skipped::Skipped;
 use crate::report::Format;
@@ -76,6 +77,8 @@ pub struct Answer {
     total: Option<Total>,
     /// The rows of which a key became columns.
     pivot: Option<Pivot>,
+    /// Where the records are that were added.
+    pub(crate) extremes: Extremes,
     /// Groups that were found, those that a condition leaves out included.
     pub groups: u64,
     /// Bytes of groups that were written to temporary files, because they outgrew the memory.
@@ -210,6 +213,7 @@ impl Answer {
             form: None,
             total: None,
             pivot: None,
+            extremes: Extremes::default(),
             spilled_bytes: 0,
             key_sharers: 0,
             groups: 0,

@@ -145,11 +145,11 @@ pub use partial::receipt::Receipt;
 pub use ringfold_read::internals::Level;
 #[doc(inline)]
 pub use ringfold_read::{
-    Block, BlockError, CacheUse, Cause, Choice, Config, Delimited, Effect, Engine, Error, Facility,
-    Fields, FileAdvice, Finished, Fold, Foreign, Framing, HugePages, Input, Kind, Knobs, Malformed,
-    MapAdvice, Notice, Observer, Ordered, Overdue, PADDING, PaddedBuf, Quoted, Refusal, Refuser,
-    Result, RingDefaults, STATES_MAX, Setting, SharedPages, Sink, Source, Span, Speller, State,
-    Stats, TaskRun, decline_sigbus_handler, fold, pool, run,
+    Begin, Block, BlockError, CacheUse, Cause, Choice, Config, Delimited, Effect, Engine, Error,
+    Facility, Fields, FileAdvice, Finished, Fold, Foreign, Framing, HugePages, Input, Kind, Knobs,
+    Malformed, MapAdvice, Notice, Observer, Ordered, Overdue, PADDING, PaddedBuf, Quoted, Refusal,
+    Refuser, Result, RingDefaults, STATES_MAX, Setting, SharedPages, Sink, Source, Span, Speller,
+    State, Stats, TaskRun, decline_sigbus_handler, fold, pool, run,
 };
 
 /// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.

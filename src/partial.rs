@@ -7,6 +7,7 @@
 //! Groups are sorted by key, so any number of partials is merged with a block of each in memory.
 
 pub(crate) mod block;
+pub(crate) mod chain;
 pub(crate) mod column;
 pub(crate) mod combine;
 pub(crate) mod description;

@@ -7,6 +7,7 @@ pub(crate) mod head;
 pub(crate) mod lookups;
 pub(crate) mod names;
 pub(crate) mod order;
+pub(crate) mod part;
 pub(crate) mod shown;
 pub(crate) mod zoned;
 
@@ -36,6 +37,7 @@ use crate::plan::columns::Columns;
 use crate::plan::computed::Computed;
 use crate::plan::lookups::Lookup;
 use crate::plan::order::Order;
+use crate::plan::part::QuotedPart;
 use crate::plan::zoned::ZonedTimes;
 use crate::refusal::{AGGREGATE, Hint, KEY, Refusal};
 use crate::reject::rejects::{OnError, Rejecting};
@@ -47,6 +49,8 @@ use crate::table::states::push_part;
 pub struct Plan {
     pub(crate) dialect: Dialect,
     pub(crate) framing: Box<dyn Framing>,
+    /// Which part of an input it is, if newlines may stand in quoted fields.
+    pub(crate) part: Option<QuotedPart>,
     pub(crate) rejecting: Rejecting,
     pub(crate) order: Order,
     /// Records have as many fields as they like.

@@ -18,6 +18,7 @@ pub use crate::plan::Plan;
 pub use crate::plan::columns::Columns;
 pub use crate::refusal::{
     AGGREGATE, FILTER, HAVING, Hint, KEY, LOOKUP, MEMORY, PRECISION, Refusal, SORT, Uneven,
+    WrongPart,
 };
 pub use crate::reject::rejects::{OnError, Rejects};
 pub use crate::reject::skipped::Skipped;

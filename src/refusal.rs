@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use ringfold_read::internals::units;
-use ringfold_read::{Cause, Error, Fields, Kind, Setting, Speller};
+use ringfold_read::{Begin, Cause, Error, Fields, Kind, Setting, Speller};
 
 /// [`Query::filter`](crate::query::Query::filter).
 pub const FILTER: Setting = Setting::Job("filter");
@@ -81,6 +81,9 @@ pub enum Refusal {
         /// What is missing.
         missing: String,
     },
+    /// Parts of an input in which newlines may stand in quoted fields were read from the wrong places on. Read again as
+    /// [`WrongPart::begin`] says they can be merged with the others.
+    WrongParts(Vec<WrongPart>),
     /// A condition or another expression that can't be understood.
     Condition {
         /// [`FILTER`], [`HAVING`], [`SORT`], [`KEY`] or [`AGGREGATE`].
@@ -108,6 +111,23 @@ pub enum Refusal {
     },
 }
 
+/// A part that wasn't read from its first record on, or into whose records a quoted field goes on from the part before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongPart {
+    /// The name of the partial that has it.
+    pub partial: String,
+    /// Whether that has other parts too, with which it was merged.
+    pub has_others: bool,
+    /// The file within which the part begins.
+    pub file: String,
+    /// Which part it is, from 1.
+    pub part: u32,
+    /// Of how many.
+    pub parts: u32,
+    /// Where its first record begins, for [`Input::begin`](crate::Input::begin).
+    pub begin: Begin,
+}
+
 /// How an input may be read where a record is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -120,7 +140,8 @@ pub enum Hint {
     HeaderAndDelimiter(u8),
     /// Records of more columns than a key and a value: a [`Query`](crate::query::Query) groups them.
     Columns,
-    /// Fields without newlines, so that a quote that isn't closed ends with its line.
+    /// The whole input in place of a [part](crate::Input::part), or fields without newlines, so that a quote that isn't closed
+    /// ends with its line.
     SingleLine,
     /// This value stands for none.
     NullValue(&'static str),
@@ -162,6 +183,8 @@ pub enum Hint {
     DoubledDelimiter(u8),
     /// The header is a comment, behind so many lines.
     CommentedHeader(u64),
+    /// A [part](crate::Input::part) that was read as if it began so may begin otherwise.
+    Begin(Begin),
 }
 
 /// A delimiter that doesn't make the same number of fields of each of the first records.
@@ -188,9 +211,10 @@ impl Refusal {
             | Refusal::LooksLikeFields { .. }
             | Refusal::LooksLikeComments { .. }
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
-            Refusal::Malformed { .. } | Refusal::OtherLog { .. } | Refusal::Incomplete { .. } => {
-                Kind::Data
-            }
+            Refusal::Malformed { .. }
+            | Refusal::OtherLog { .. }
+            | Refusal::Incomplete { .. }
+            | Refusal::WrongParts(_) => Kind::Data,
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
         }
     }
@@ -251,6 +275,26 @@ impl Refusal {
                 shown(*found)
             ),
             Refusal::Incomplete { missing } => missing.clone(),
+            Refusal::WrongParts(wrong) => {
+                let told = wrong.iter().take(TOLD);
+                let told = told.map(|wrong| {
+                    let WrongPart {
+                        partial,
+                        file,
+                        part,
+                        parts,
+                        ..
+                    } = wrong;
+                    format!(
+                        "{partial}: part {part} of {parts} was read from the wrong byte of {file} on"
+                    )
+                });
+                let mut told: Vec<String> = told.collect();
+                if wrong.len() > TOLD {
+                    told.push(format!("and {} more parts", wrong.len() - TOLD));
+                }
+                told.join("; ")
+            }
             Refusal::Condition {
                 setting,
                 text,
@@ -320,6 +364,9 @@ pub(crate) fn after(words: &str, mut cause: Cause) -> Cause {
     }
     cause
 }
+
+/// How many parts an error lists.
+const TOLD: usize = 4;
 
 /// A byte as an error shows it.
 fn shown(byte: u8) -> String {

@@ -75,7 +75,10 @@ impl Answer {
             nulled: self.nulled,
             skipped: self.skipped,
         };
-        let description = plan.description(self.scales(), counts, receipt);
+        let mut description = plan.description(self.scales(), counts, receipt);
+        if plan.part.is_some() {
+            self.extremes.note(&mut description);
+        }
         let mut writer = Writer::new(out, &description)?;
         if let Some(stored) = self.outgrown() {
             let lost = |_| {

@@ -109,7 +109,9 @@ impl Layout {
     /// Where the columns of the key are of each combination of whose values there are first rows.
     pub(super) fn per_keys(&self, keys: &[Vec<u8>]) -> Result<Vec<usize>> {
         if !self.per.is_empty() && self.first.is_none() {
-            return Err(refused("how many rows of each isn't said"));
+            return Err(refused(
+                "the first rows of each value of a key are asked for, but not how many: name a number of rows",
+            ));
         }
         self.per.iter().map(|name| place(name, keys)).collect()
     }
@@ -137,7 +139,8 @@ impl Layout {
         if let Some(pivot) = pivot.filter(|pivot| per.contains(pivot)) {
             let name = shown(&names[pivot]);
             return Err(refused(&format!(
-                "`{name}` becomes columns, so there are no rows of each"
+                "`{name}` becomes columns, so there are no rows of each of its values: take the first rows of each value of \
+                 another column of the key"
             )));
         }
         // What values become columns isn't known yet.

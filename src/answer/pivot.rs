@@ -145,8 +145,8 @@ impl Answer {
                 true => {
                     let name = shown(&self.names[key]);
                     let why = format!(
-                        "the values of `{name}` make more than {COLUMNS_MAX} columns: a condition leaves some out, and a computed \
-                         key has fewer"
+                        "the values of `{name}` make more than {COLUMNS_MAX} columns, the most that an answer has: leave values \
+                         out by a condition, or make columns of a computed key that has fewer"
                     );
                     Err(Error::new(Kind::Usage, why))
                 }

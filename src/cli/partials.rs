@@ -13,7 +13,7 @@ use crate::cli::console::{open_output, usage};
 use crate::cli::own_input;
 use crate::output::file::Output;
 use crate::query::{Answer, Partial, Plan};
-use crate::{Error, Input, Kind, Receipt, Result};
+use crate::{Begin, Error, Input, Kind, Receipt, Result};
 
 /// What is kept of the input.
 #[derive(Args)]
@@ -48,6 +48,18 @@ pub(super) fn range(text: &str) -> Result<(u32, u32), String> {
         (part, parts) => Err(format!(
             "there is no part {part} of {parts}: parts are counted from 1"
         )),
+    }
+}
+
+/// Reads where the first record of a part begins.
+pub(super) fn begin(text: &str) -> Result<Begin, String> {
+    match text {
+        "unquoted" => Ok(Begin::Unquoted),
+        "quoted" => Ok(Begin::Quoted),
+        byte => byte.parse().map(Begin::At).map_err(|_| {
+            "`quoted` or `unquoted`, or the byte of the file at which the first record begins"
+                .into()
+        }),
     }
 }
 

@@ -18,15 +18,15 @@ use crate::cli::console::{notice, open_output, usage, write_output};
 use crate::cli::costs::costs;
 use crate::cli::input::InputFlags;
 use crate::cli::lookup::LookupFlags;
-use crate::cli::partials::{PartialOutput, range};
+use crate::cli::partials::{PartialOutput, begin, range};
 use crate::cli::reading::{FoldOutput, ReadFlags};
 use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
 use crate::output::Output;
-use crate::query::{Answer, Layout, Plan, Plans, Query, Shown};
+use crate::query::{Answer, Hint, Layout, Plan, Plans, Query, Shown};
 use crate::report::grid::GridFormat;
-use crate::{Config, Input, Receipt, Result};
+use crate::{Begin, Config, Input, Receipt, Result};
 
 /// How records are written, and how all queries of a run take them.
 #[derive(Args)]
@@ -61,6 +61,11 @@ pub(super) struct QueryFlags {
     /// Take only the I-th of N parts of the input, from 1; a record belongs to the part that its first byte lies in
     #[arg(long, help_heading = "Partials", hide_short_help = true, value_name = "I/N", value_parser = range)]
     range: Option<(u32, u32)>,
+    /// Where the first record of a part begins, if quoted fields hold newlines: after the next record's end as if the part began
+    /// outside quotes (unquoted) or within them (quoted), or at a byte of the file. `merge` names the byte if it was another one
+    /// [default: as the part's first records look]
+    #[arg(long, help_heading = "Partials", hide_short_help = true, value_name = "WHERE", value_parser = begin, requires = "range")]
+    begin: Option<Begin>,
     #[command(flatten)]
     pub(super) records: RecordFlags,
 }
@@ -298,6 +303,10 @@ impl QueryFlags {
             Some((part, parts)) => input.part(part, parts)?,
             None => input,
         };
+        let input = match self.begin {
+            Some(begin) => input.begin(begin)?,
+            None => input,
+        };
         let config = Config {
             max_record: reading.max_record(),
             ..Config::default()
@@ -398,6 +407,12 @@ impl QueryFlags {
             stats: figures,
             pool,
         } = self.fold(run, &input, &plans, rejects)?;
+        // What is kept says it, and is checked when it is merged.
+        let is_printed = questions.iter().any(|question| question.reports);
+        let guess = plans.all()[0].guessed();
+        if let (true, false, Some(begin)) = (is_printed, reading.quiet, guess) {
+            notice(spell::hinted(Hint::Begin(begin)));
+        }
         let mut prints = 0;
         for ((question, plan), answer) in questions.iter_mut().zip(plans.all()).zip(&mut answers) {
             question.keep(run, plan, receipt.as_ref(), answer, &pool)?;

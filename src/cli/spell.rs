@@ -5,8 +5,10 @@ use ringfold_read::internals::units;
 
 use crate::cli::again;
 use crate::query::{self, Doubt, DoubtKind, Hint};
-use crate::refusal::{FILTER, LOOKUP};
-use crate::{Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller};
+use crate::refusal::{FILTER, LOOKUP, WrongPart};
+use crate::{
+    Begin, Cause, Choice, Error, Facility, Foreign, Notice, Refusal, Refuser, Setting, Speller,
+};
 
 /// An error's line.
 pub(super) fn error(error: &Error) -> String {
@@ -284,6 +286,7 @@ fn advice(refusal: &query::Refusal) -> Option<String> {
             ));
         }
         Refusal::Incomplete { .. } => "--allow-gaps reports without it",
+        Refusal::WrongParts(wrong) => return Some(rerun(wrong)),
         Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
         Refusal::SpillLost { .. } => "name another directory by --spill-dir, or raise --memory",
         Refusal::Condition { .. } => return None,
@@ -319,7 +322,7 @@ fn otherwise(choice: &Choice, by: Refuser) -> String {
 }
 
 /// What to do about a record that is malformed.
-fn hinted(hint: Hint) -> String {
+pub(super) fn hinted(hint: Hint) -> String {
     match hint {
         Hint::Delimiter(byte) => format!("`-d '{}'` makes it 2", written(byte)),
         Hint::Names => "`-H` takes the first line for the names of the columns".to_string(),
@@ -332,7 +335,7 @@ fn hinted(hint: Hint) -> String {
                 .to_string()
         }
         Hint::SingleLine => {
-            "if no field holds a newline, `--single-line` ends such a field with its line"
+            "leave out `--range`, or if no field holds a newline, `--single-line` ends such a field with its line"
                 .to_string()
         }
         Hint::NullValue(value) => format!("`--null-value '{value}'` takes it for no value"),
@@ -383,6 +386,39 @@ fn hinted(hint: Hint) -> String {
             "`--skip-lines {lines}` without `--comment` takes it for the header; `--skip-lines {}` beside `--comment` doesn't",
             lines + 1
         ),
+        Hint::Begin(Begin::Quoted) => {
+            "this part was read as if it began within a quoted field: if it begins outside quotes, `--begin unquoted` reads it"
+                .to_string()
+        }
+        Hint::Begin(_) => {
+            "this part was read as if it began outside quotes: if it begins within a quoted field, `--begin quoted` reads it"
+                .to_string()
+        }
+    }
+}
+
+/// How parts that were read from a wrong place on are read again.
+fn rerun(wrong: &[WrongPart]) -> String {
+    let flags: Vec<_> = (wrong.iter())
+        .map(|part| {
+            let begin = begin(part.begin);
+            format!("`--range {}/{} --begin {begin}`", part.part, part.parts)
+        })
+        .collect();
+    let others = match wrong.iter().any(|part| part.has_others) {
+        true => ", and merge it anew with the other parts of that partial",
+        false => "",
+    };
+    let it = if flags.len() == 1 { "it" } else { "them" };
+    format!("run {it} again with {}{others}", flags.join(" and "))
+}
+
+/// How it is said where the first record of a part begins.
+fn begin(begin: Begin) -> String {
+    match begin {
+        Begin::Likely | Begin::Unquoted => "unquoted".into(),
+        Begin::Quoted => "quoted".into(),
+        Begin::At(byte) => byte.to_string(),
     }
 }
 

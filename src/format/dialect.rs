@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
-use ringfold_read::{Cause, Delimited, Framing, Quoted};
+use ringfold_read::{Begin, Cause, Delimited, Framing, Quoted};
 
 use crate::format::escape::Escape;
 use crate::format::field::{Field, QUOTE, Record, Unreadable};
@@ -258,8 +258,19 @@ impl Dialect {
 
     /// Where records end.
     pub(crate) fn framing(&self) -> Box<dyn Framing> {
+        self.framing_of(None)
+    }
+
+    /// Where records end in a part that begins so.
+    pub(crate) fn framing_of(&self, begin: Option<Begin>) -> Box<dyn Framing> {
         match self.quote {
-            Some(quote) if !self.is_single_line() => Box::new(Quoted::new(self.delimiter, quote)),
+            Some(quote) if !self.is_single_line() => {
+                let quoted = Quoted::new(self.delimiter, quote);
+                Box::new(match begin {
+                    Some(Begin::Quoted) => quoted.within_quotes_at_part(),
+                    _ => quoted,
+                })
+            }
             _ => Box::new(Delimited::NEWLINE),
         }
     }

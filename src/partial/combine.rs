@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use ringfold_read::{Error, Kind, Result};
+use ringfold_read::{Begin, Error, Kind, Result};
 
-use crate::partial::description::{Description, Rule, Source, Span};
+use crate::partial::chain::Chain;
+use crate::partial::description::{Description, Extent, Rule, Source, Span};
 use crate::partial::reader::Reader;
+use crate::refusal::{Refusal, WrongPart};
 
 /// What partials become.
 #[derive(Debug)]
@@ -25,6 +27,9 @@ pub struct Missing {
     pub parts: Vec<(u32, u32)>,
     /// Files, and bytes of them.
     pub bytes: Vec<(String, Range<u64>)>,
+    /// Parts that are there, and how many parts the input has: only one that is missing can tell whether a quoted field goes on
+    /// over their start.
+    pub unconfirmed: Vec<(u32, u32)>,
 }
 
 impl Missing {
@@ -37,39 +42,58 @@ impl Missing {
 /// How many of them are told.
 const TOLD: usize = 4;
 
+/// The first of them, and how many more there are.
+fn list(items: Vec<String>) -> String {
+    let more = items.len().saturating_sub(TOLD);
+    let mut told = items[..items.len().min(TOLD)].join(", ");
+    if more > 0 {
+        told += &format!(" and {more} more");
+    }
+    told
+}
+
+/// Parts as `part 3 of 8` or `parts 3, 5 of 8`.
+fn listed(parts: &[(u32, u32)]) -> String {
+    // Mostly they are of one input.
+    let of = parts.first().map_or(0, |(_, of)| *of);
+    let same = parts.iter().all(|(_, other)| *other == of);
+    let each = parts.iter().map(|(part, of)| match same {
+        true => part.to_string(),
+        false => format!("{part} of {of}"),
+    });
+    let each = list(each.collect());
+    let of = if same {
+        format!(" of {of}")
+    } else {
+        String::new()
+    };
+    match parts.len() {
+        1 => format!("part {each}{of}"),
+        _ => format!("parts {each}{of}"),
+    }
+}
+
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |items: Vec<String>| {
-            let more = items.len().saturating_sub(TOLD);
-            let mut told = items[..items.len().min(TOLD)].join(", ");
-            if more > 0 {
-                told += &format!(" and {more} more");
-            }
-            told
-        };
-        // Mostly they are of one input.
-        let same = self.parts.iter().all(|(_, of)| *of == self.parts[0].1);
-        let parts = self.parts.iter().map(|(part, of)| match same {
-            true => part.to_string(),
-            false => format!("{part} of {of}"),
-        });
         let bytes = self.bytes.iter().map(|(name, bytes)| {
             let Range { start, end } = bytes;
             format!("{name} byte {start}-{end}")
         });
-        let (parts, bytes) = (parts.collect::<Vec<_>>(), list(bytes.collect()));
-        let of = match same {
-            true => self
-                .parts
-                .first()
-                .map_or(String::new(), |(_, of)| format!(" of {of}")),
-            false => String::new(),
-        };
-        match parts.len() {
-            0 => write!(f, "not all of the input is there: {bytes} is missing"),
-            1 => write!(f, "part {}{of} is missing: {bytes}", parts[0]),
-            _ => write!(f, "parts {}{of} are missing: {bytes}", list(parts)),
+        let bytes = list(bytes.collect());
+        let parts = listed(&self.parts);
+        match self.parts.len() {
+            0 => write!(f, "not all of the input is there: {bytes} is missing")?,
+            1 => write!(f, "{parts} is missing: {bytes}")?,
+            _ => write!(f, "{parts} are missing: {bytes}")?,
         }
+        if self.unconfirmed.is_empty() {
+            return Ok(());
+        }
+        let unconfirmed = listed(&self.unconfirmed);
+        write!(
+            f,
+            "; {unconfirmed} may begin within a quoted field, which only what is missing tells"
+        )
     }
 }
 
@@ -123,10 +147,15 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
     owners.sort_by_key(|(span, _)| (span.source, span.from, span.to));
     refuse_doubles(&owners, &description.sources, partials)?;
     let spans: Vec<Span> = owners.iter().map(|(span, _)| *span).collect();
-    let missing = missing(&spans, &description.sources);
+    let mut missing = missing(&spans, &description.sources);
     if !missing.is_empty() {
         refuse_mixed(&owners, &description.sources, partials)?;
     }
+    let chain = Chain::of(&spans);
+    refuse_wrong(&chain, &owners, &description.sources, partials)?;
+    let unconfirmed = chain.unconfirmed.iter().map(|&at| &spans[at]);
+    missing.unconfirmed = unconfirmed.map(|span| (span.part, span.parts)).collect();
+    missing.unconfirmed.dedup();
     description.spans = joined(spans);
     Ok(Combined {
         description,
@@ -273,6 +302,32 @@ fn refuse_mixed(owners: &[(Span, usize)], sources: &[Source], partials: &[&Reade
     Ok(())
 }
 
+/// Looks for parts that weren't read from their first record on.
+fn refuse_wrong(
+    chain: &Chain,
+    owners: &[(Span, usize)],
+    sources: &[Source],
+    partials: &[&Reader],
+) -> Result<()> {
+    let wrong = chain.wrong.iter().map(|&(at, byte)| {
+        let (span, owner) = &owners[at];
+        let is_other = |other: &Span| (other.division, other.part) != (span.division, span.part);
+        WrongPart {
+            partial: partials[*owner].name().to_string(),
+            has_others: partials[*owner].description.spans.iter().any(is_other),
+            file: lossy(&sources[span.source as usize].name),
+            part: span.part,
+            parts: span.parts,
+            begin: Begin::At(byte),
+        }
+    });
+    let wrong: Vec<WrongPart> = wrong.collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::WrongParts(wrong).into()),
+    }
+}
+
 /// What isn't in any span. These are in order.
 fn missing(spans: &[Span], sources: &[Source]) -> Missing {
     let mut bytes = Vec::new();
@@ -307,7 +362,11 @@ fn missing(spans: &[Span], sources: &[Source]) -> Missing {
         let absent = (1..=of).filter(|part| !is_there(part)).take(100);
         parts.extend(absent.map(|part| (part, of)));
     }
-    Missing { parts, bytes }
+    Missing {
+        parts,
+        bytes,
+        ..Missing::default()
+    }
 }
 
 /// The divisions of inputs that spans belong to.
@@ -335,6 +394,7 @@ fn joined(spans: Vec<Span>) -> Vec<Span> {
     for mut span in spans {
         if whole.contains(&span.division) {
             (span.part, span.parts, span.division) = (1, 1, 0);
+            span.extent = Extent::Plain;
             let last = joined.last_mut().filter(|last| last.source == span.source);
             if let Some(last) = last.filter(|last| last.to == span.from && last.division == 0) {
                 last.to = span.to;

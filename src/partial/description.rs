@@ -180,6 +180,25 @@ pub(crate) struct Span {
     pub(crate) parts: u32,
     /// Parts of one input have the same number here; 0 where the input wasn't divided.
     pub(crate) division: u64,
+    pub(crate) extent: Extent,
+}
+
+/// Where the records of a span are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The bytes around its ends tell.
+    #[default]
+    Plain,
+    /// No record was taken to begin in it.
+    Empty,
+    /// The first one was taken to begin at one byte, and the one after the last at the other. The records of the span before
+    /// tell whether that is right.
+    Records {
+        from: u64,
+        to: u64,
+        /// The last one ends there wherever the first one begins.
+        is_settled: bool,
+    },
 }
 
 /// All that a partial says of itself.
@@ -207,6 +226,12 @@ impl Description {
     pub(crate) fn key_parts(&self) -> usize {
         let has_values = self.columns().any(|column| column.rule == Rule::Values);
         self.keys.len() + usize::from(has_values)
+    }
+
+    /// The version of the format that can say this: the lowest one.
+    pub(crate) fn version(&self) -> u32 {
+        let is_plain = |span: &Span| span.extent == Extent::Plain;
+        1 + u32::from(!self.spans.iter().all(is_plain))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -248,14 +273,35 @@ impl Description {
             to.short(span.parts);
             to.long(span.division);
         });
+        if self.version() > 1 {
+            let extents = (0..).zip(&self.spans).filter_map(|(at, span)| {
+                let (from, to, is_settled) = match span.extent {
+                    Extent::Plain => return None,
+                    Extent::Empty => (u64::MAX, u64::MAX, false),
+                    Extent::Records {
+                        from,
+                        to,
+                        is_settled,
+                    } => (from, to, is_settled),
+                };
+                Some((at, from, to, is_settled))
+            });
+            let extents: Vec<_> = extents.collect();
+            to.list(&extents, |to, &(at, from, end, is_settled)| {
+                to.short(at);
+                to.long(from);
+                to.long(end);
+                to.short(is_settled.into());
+            });
+        }
         to.0
     }
 
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Description, &'static str> {
+    pub(crate) fn decode(bytes: &[u8], version: u32) -> Result<Description, &'static str> {
         let mut from = Decoder(bytes);
-        let description = Description {
+        let mut description = Description {
             query: from.list(|from| Ok((from.bytes()?, from.bytes()?)))?,
             keys: from.list(Decoder::bytes)?,
             aggregates: from.list(|from| {
@@ -301,9 +347,28 @@ impl Description {
                     part: from.short()?,
                     parts: from.short()?,
                     division: from.long()?,
+                    extent: Extent::Plain,
                 })
             })?,
         };
+        if version > 1 {
+            let extents = from.list(|from| {
+                let at = from.short()?;
+                let extent = match (from.long()?, from.long()?, from.truth()?) {
+                    (u64::MAX, u64::MAX, false) => Extent::Empty,
+                    (from, to, is_settled) => Extent::Records {
+                        from,
+                        to,
+                        is_settled,
+                    },
+                };
+                Ok((at, extent))
+            })?;
+            for (at, extent) in extents {
+                let span = description.spans.get_mut(at as usize);
+                span.ok_or("records are of a span that isn't there")?.extent = extent;
+            }
+        }
         if !from.0.is_empty() {
             return Err("there are bytes behind it");
         }
@@ -329,6 +394,12 @@ impl Description {
             }
             if span.part == 0 || span.part > span.parts {
                 return Err("a span belongs to no part");
+            }
+            if let Extent::Records { from, to, .. } = span.extent {
+                let is_within = (span.from..span.to).contains(&from) && to <= end;
+                if !is_within || to < span.to {
+                    return Err("a span's records are outside of it");
+                }
             }
             before = (span.source, span.to);
         }

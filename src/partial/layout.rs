@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub(crate) const MAGIC: [u8; 8] = *b"\x89RFP\r\n\x1a\n";
 /// The last bytes of a file.
 pub(crate) const END_MAGIC: [u8; 8] = *b"RFP-end\n";
-/// The version that is written, and the only one there is so far.
-pub(crate) const VERSION: u32 = 1;
+/// The latest version. A file has the first one that can say what is in it.
+pub(crate) const VERSION: u32 = 2;
 /// What sections and columns begin at multiples of.
 pub(crate) const ALIGNMENT: usize = 8;
 
@@ -116,10 +116,10 @@ pub(crate) const fn padded(bytes: usize) -> usize {
 
 impl Head {
     /// Of a description of so many bytes, which was filled up with zeros since.
-    pub(crate) fn new(description_bytes: usize, description: &[u8]) -> Head {
+    pub(crate) fn new(version: u32, description_bytes: usize, description: &[u8]) -> Head {
         let mut head = Head {
             magic: MAGIC,
-            version: VERSION.into(),
+            version: version.into(),
             reserved: 0.into(),
             description_bytes: (description_bytes as u64).into(),
             description_checksum: checksum(description).into(),

@@ -293,9 +293,9 @@ impl Reader {
         };
         // Another version may have another head.
         let version = head.version.get();
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(self.wrong(format!(
-                "this is a partial of version {version}, and this ringfold knows version {VERSION}"
+                "this is a partial of version {version}, and this ringfold knows versions up to {VERSION}"
             )));
         }
         if head.checksum.get() != head.right_checksum() || head.reserved.get() != 0 {
@@ -345,7 +345,7 @@ impl Reader {
         if checksum(&bytes) != head.description_checksum.get() {
             return Err(self.damaged("description", from, from + len));
         }
-        let description = Description::decode(&bytes[..len as usize]);
+        let description = Description::decode(&bytes[..len as usize], head.version.get());
         self.description = description.map_err(|why| {
             let cause = format!("the partial's description is damaged: {why}");
             self.wrong(cause).at_bytes(from..from + len)

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 
-use crate::partial::description::{Source, Span};
+use crate::partial::description::{Extent, Source, Span};
 use crate::partial::layout::checksum;
 #[cfg(feature = "decompress")]
 use ringfold_read::internals::reopened;
@@ -49,6 +49,7 @@ impl Receipt {
             part,
             parts,
             division,
+            extent: Extent::Plain,
         };
         let mut spans: Vec<Span> = (input.spans().iter())
             .map(|read| {

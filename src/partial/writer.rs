@@ -33,7 +33,7 @@ impl<W: Write> Writer<W> {
         let mut bytes = description.encode();
         let description_bytes = bytes.len();
         bytes.resize(padded(bytes.len()), 0);
-        let head = Head::new(description_bytes, &bytes);
+        let head = Head::new(description.version(), description_bytes, &bytes);
         out.write_all(head.as_bytes())?;
         out.write_all(&bytes)?;
         Ok(Writer {

@@ -20,8 +20,9 @@ use crate::expression::tree::Test;
 use crate::expression::value::ValueError;
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::repeats::Occurrences;
+use crate::partial::chain::Extremes;
 use crate::plan::Plan;
-use crate::refusal;
+use crate::refusal::{self, Hint};
 use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
 use crate::run::one_by_one::{End, Text};
@@ -71,6 +72,10 @@ impl Plan {
 
     /// Whether a run that failed may not do so in order.
     pub(super) fn is_for_order(&self, error: &Error, partials: &[Partial]) -> bool {
+        // The order begins with a file, or a record that is known.
+        if self.part.is_some() {
+            return false;
+        }
         let is_cut = partials.iter().any(|partial| partial.is_cut);
         let is_long = matches!(error.refusal(), Some(Refusal::Exceeded { .. }));
         is_cut || is_long && self.framing.is_stateful()
@@ -82,7 +87,7 @@ impl Plan {
         for partial in partials {
             rejected.merge(partial.rejected);
         }
-        self.explained(error, rejected)
+        self.doubted(self.explained(error, rejected))
     }
 
     /// Adds a block that any engine has cut.
@@ -215,7 +220,9 @@ impl Plan {
     fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
         partial.is_cut = true;
         let why = "the quote that opens in this record isn't closed where it seemed to be";
-        self.misquoted(at..at + 1, why.into(), None).into()
+        // Only a part isn't read again.
+        let hint = self.part.is_some().then_some(Hint::SingleLine);
+        self.misquoted(at..at + 1, why.into(), hint).into()
     }
 }
 
@@ -351,6 +358,7 @@ impl Plan {
             longer: Occurrences::default(),
             local_times: Occurrences::default(),
             rejected: Rejected::default(),
+            extremes: Extremes::default(),
             is_cut: false,
             reading: None,
             scratch: Scratch::default(),
@@ -393,6 +401,10 @@ impl Fold for Plan {
         if self.in_order() {
             self.next_block(partial, block)?;
         } else {
+            if self.part.is_some() {
+                let first = self.first_span();
+                partial.extremes.add(block, &*self.framing, first);
+            }
             let done = self.any_block(partial, block);
             let len = block.bytes().len();
             partial.rejected.end_block(&self.rejecting, block, len);
@@ -452,6 +464,7 @@ impl Fold for Plan {
         into.longer.merge(from.longer);
         into.local_times.merge(from.local_times);
         into.rejected.merge(from.rejected);
+        into.extremes.merge(from.extremes);
         into.is_cut |= from.is_cut;
         into.reading = into.reading.take().or(from.reading);
     }
@@ -462,6 +475,7 @@ impl Fold for Plan {
             .take()
             .map_or_else(|| self.answer_in_memory(&mut total), Ok);
         let mut answer = made.expect("a run that is complete has what may fail");
+        answer.extremes = total.extremes;
         answer.spilled_bytes = total.spilled_bytes;
         answer.key_sharers = total.key_sharers;
         answer.rows = total.rows;

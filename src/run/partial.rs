@@ -9,6 +9,7 @@ use crate::expression::Reading;
 use crate::format::field::Field;
 use crate::format::repeats::Occurrences;
 use crate::format::time::Cutter;
+use crate::partial::chain::Extremes;
 use crate::partial::reader::Reader;
 use crate::plan::order::InOrder;
 use crate::reject::rejects::Rejected;
@@ -58,6 +59,8 @@ pub struct Partial {
     /// Records with a time without an offset that is looked at in a zone; the first counts.
     pub(super) local_times: Occurrences,
     pub(crate) rejected: Rejected,
+    /// Where the blocks are that were added.
+    pub(super) extremes: Extremes,
     /// A block ended within a record.
     pub(crate) is_cut: bool,
     /// What is known of the file that is being read in order.

@@ -8,8 +8,7 @@ use ringfold_read::internals::{
 use crate::decimal::number::shown;
 use crate::format::time::calendar;
 use crate::partial::combine::combine;
-use crate::partial::description::{Description, Source, Span};
-use crate::partial::layout::VERSION;
+use crate::partial::description::{Description, Extent, Source, Span};
 use crate::saved::Partial;
 
 impl Partial {
@@ -17,8 +16,9 @@ impl Partial {
     pub fn inspected(&self) -> String {
         let description = &self.reader.description;
         let mut text = format!(
-            "{}: partial, version {VERSION}\n",
-            visible(self.name().as_bytes())
+            "{}: partial, version {}\n",
+            visible(self.name().as_bytes()),
+            description.version()
         );
         let [groups, bytes] = [self.len(), self.bytes()].map(grouped);
         let blocks = counted(self.blocks() as u64, "block");
@@ -120,10 +120,16 @@ fn place(span: &Span, source: &Source) -> String {
         (false, 0, to) if to == source.bytes => "all of it".into(),
         (false, from, to) => format!("byte {from}-{to}"),
     };
-    match span.parts {
+    let mut place = match span.parts {
         0 | 1 => bytes,
         parts => format!("{bytes}, part {} of {parts}", span.part),
+    };
+    match span.extent {
+        Extent::Plain => {}
+        Extent::Empty => place += ", no record",
+        Extent::Records { from, to, .. } => place += &format!(", records of byte {from}-{to}"),
     }
+    place
 }
 
 /// A time as `2026-11-25 13:05:00 UTC`.

@@ -54,11 +54,12 @@ impl Listing {
         let is_long = self.entries.len() > VALUES_MAX || self.bytes > BYTES_MAX;
         match self.list {
             List::Values if is_long => Err(format!(
-                "a group has more than {VALUES_MAX} different values, or {BYTES_MAX} bytes of them, which is the limit of `values`: \
-                 `distinct` counts them, and `top10` has the most frequent ones"
+                "a group, or the row over all of them, has more than {VALUES_MAX} different values or {BYTES_MAX} bytes of them, the \
+                 most that `values` lists: ask for `distinct` to count them, or for `top10` to list the most frequent ones"
             )),
             List::Histogram if is_long => Err(format!(
-                "a group has more than {VALUES_MAX} bins, which is the limit of `histogram`: a greater width makes fewer"
+                "a group, or the row over all of them, has more than {VALUES_MAX} bins, the most that `histogram` lists: ask for \
+                 a greater width"
             )),
             _ => Ok(()),
         }

@@ -253,6 +253,11 @@ impl Error {
         self.file_index
     }
 
+    /// What went wrong.
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
     /// What was refused and why, where the failure is a refusal.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.cause {

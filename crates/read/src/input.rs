@@ -2,6 +2,7 @@
 
 #[cfg(feature = "decompress")]
 pub(crate) mod ahead;
+pub(crate) mod begin;
 pub(crate) mod caching;
 #[cfg(feature = "decompress")]
 pub(crate) mod codec;

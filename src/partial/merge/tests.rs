@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 use crate::decimal::number::Exact;
 use crate::partial::block::BLOCK_BYTES;
-use crate::partial::description::{Aggregate, Column, Counts, Description, Rule, Source, Span};
+use crate::partial::description::{
+    Aggregate, Column, Counts, Description, Extent, Rule, Source, Span,
+};
 use crate::partial::merge::*;
 use crate::partial::writer::Writer;
 
@@ -49,6 +51,7 @@ pub(crate) fn description(rows: u64) -> Description {
             part: 2,
             parts: 5,
             division: 77,
+            extent: Extent::Plain,
         }],
     }
 }

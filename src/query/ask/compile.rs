@@ -14,11 +14,11 @@ use crate::format::sniff::{Delimiter, DoubtKind, Sample, Style};
 use crate::plan::columns::Columns;
 use crate::plan::head::Head;
 use crate::plan::order::Order;
+use crate::plan::part::{Form, QuotedPart};
 use crate::plan::zoned::ZonedTimes;
-use crate::plan::{Asked, Plan, Shape, hinted};
+use crate::plan::{Asked, Plan, Shape};
 use crate::query::ask::{Item, Query};
 use crate::query::explain::first_keys;
-use crate::refusal::Hint;
 use crate::reject::rejects::{OnError, Rejecting};
 
 /// A delimiter that is neither a quote nor begins a comment, for an input without a record.
@@ -56,12 +56,6 @@ impl Query {
             max_record: config.max_record,
         };
         let framing = dialect.framing();
-        if framing.is_stateful() && input.part_of().is_some_and(|(_, parts)| parts > 1) {
-            let why = "quoted fields may hold newlines, so where a part's first record begins is only known when all before \
-                       it is read";
-            let cause = hinted(why, Hint::SingleLine);
-            return Err(Error::new(ErrorKind::Usage, cause));
-        }
         let first = input.sources().first();
         let shape = match (first, dialect.names().filter(|_| dialect.is_json())) {
             (Some(first), Some(names)) => Some(Shape {
@@ -79,9 +73,18 @@ impl Query {
             _ => head.shape(input)?,
         };
         let shape = shape.map(|shape| self.widened(shape, config.max_record));
+        let width = shape.as_ref().map(|shape| shape.width);
+        let form = Form {
+            dialect: &dialect,
+            framing: &*framing,
+            width: width.filter(|_| !self.style.is_ragged),
+        };
+        let part = QuotedPart::of(input, &form)?;
+        let framing = dialect.framing_of(part.as_ref().map(|part| part.begin));
         let mut plan = Plan {
             order: self.order(input, framing.is_stateful(), &sample),
             framing,
+            part,
             dialect,
             rejecting: Rejecting::new(
                 self.on_error,

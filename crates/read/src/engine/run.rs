@@ -55,6 +55,7 @@ fn run_to_end<T: Send>(
     then: impl FnOnce() -> T + Send,
 ) -> Result<(Stats, T)> {
     settings::check(config)?;
+    let input = &input.begun();
     let started = Instant::now();
     let memory = MemoryLimit::of_this_process();
     let pool = pool::of_run(input, config, &memory)?;
@@ -189,7 +190,9 @@ fn given_up(watch: &Watchdog) -> Result<()> {
 /// Refuses spans that begin within a file at a place before which not all bytes are read: where records end there isn't
 /// known with a stateful framing.
 fn check_cuts(input: &Input) -> Result<()> {
-    let mut before = (0, 0);
+    // Of a part it is said.
+    let begins = input.begins().map(|(first, _)| (first.source, first.from));
+    let mut before = begins.unwrap_or_default();
     for span in input.spans() {
         let known = span.from == 0 || (span.source, span.from) == before;
         if !known {

@@ -57,6 +57,7 @@ pub fn load(input: &Input, most: u64, reads: &dyn Fn(&Source, Range<u64>)) -> Re
             ..*span
         });
     }
+    (loaded.part, loaded.begin) = (input.part, input.begin);
     Ok(loaded)
 }
 

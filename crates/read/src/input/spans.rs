@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
+use crate::input::begin::Begin;
 #[cfg(feature = "decompress")]
 use crate::input::codec::Means;
 #[cfg(feature = "decompress")]
@@ -52,6 +53,7 @@ pub struct Input {
     pub(crate) spans: Vec<Span>,
     /// Which of how many parts it is, where it was divided.
     pub(crate) part: Option<(u32, u32)>,
+    pub(crate) begin: Begin,
 }
 
 impl Input {
@@ -217,11 +219,13 @@ impl Input {
             }
         }
         self.spans = spans;
+        (self.part, self.begin) = (None, Begin::default());
         Ok(self)
     }
 
     /// One of `parts` parts of about as many bytes each, counted from 1. All sources are cut as one. A record belongs to the
-    /// part that its first byte lies in.
+    /// part that its first byte lies in. Where newlines may stand in quoted fields, [`Input::begin`] says where the first
+    /// record begins.
     ///
     /// # Errors
     /// There is no such part, or a source is a stream, which can't be cut.
@@ -232,8 +236,13 @@ impl Input {
         }
         if let Some(stream) = self.sources.iter().find(|source| source.len().is_none()) {
             let cause = match stream.is_compressed() {
-                true => "a compressed file can't be divided into parts",
-                false => "a pipe or another stream can't be divided into parts",
+                true => {
+                    "a compressed file can't be divided into parts: read it alone and whole, and merge its partial with the \
+                     others"
+                }
+                false => {
+                    "a pipe or another stream can't be divided into parts: read it whole, or write it to a file first"
+                }
             };
             return Err(stream.error(Error::new(Kind::Usage, cause)));
         }

@@ -64,7 +64,7 @@ impl Effect {
     }
 
     /// Whether the state after the bytes is the same whatever it was before.
-    pub(crate) fn is_constant(&self) -> bool {
+    pub fn is_constant(&self) -> bool {
         self.0.iter().all(|state| *state == self.0[0])
     }
 
@@ -96,6 +96,16 @@ pub trait Framing: fmt::Debug + Send + Sync {
             0 => self.initial(),
             _ => State::START,
         }
+    }
+
+    /// The state within a quoted field, in which a newline ends no record; `None` where there are no such fields.
+    fn within_quotes(&self) -> Option<State> {
+        None
+    }
+
+    /// The state in which a part is taken to begin that begins within a file, unless more is said of it.
+    fn at_part(&self) -> State {
+        State::START
     }
 
     /// What `bytes` do to the state.

@@ -20,6 +20,7 @@ use crate::record::framing::{Effect, Framing, STATES_MAX, State};
 pub struct Quoted {
     delimiter: u8,
     quote: u8,
+    at_part: State,
 }
 
 /// The states of [`Quoted`].
@@ -50,7 +51,20 @@ impl Quoted {
             delimiter != quote && delimiter != b'\n' && quote != b'\n',
             "delimiter, quote and newline are three bytes"
         );
-        Quoted { delimiter, quote }
+        Quoted {
+            delimiter,
+            quote,
+            at_part: State::START,
+        }
+    }
+
+    /// The same where a [part](crate::Input::part) that begins within a file is taken to begin within a quoted field, unless
+    /// something else is said of it.
+    pub const fn within_quotes_at_part(self) -> Quoted {
+        Quoted {
+            at_part: states::INSIDE,
+            ..self
+        }
     }
 
     /// RFC 4180: commas and double quotes.
@@ -139,6 +153,14 @@ impl Framing for Quoted {
 
     fn initial(&self) -> State {
         states::FILE
+    }
+
+    fn at_part(&self) -> State {
+        self.at_part
+    }
+
+    fn within_quotes(&self) -> Option<State> {
+        Some(states::INSIDE)
     }
 
     fn effect(&self, bytes: &[u8]) -> Effect {

@@ -60,7 +60,7 @@ impl<'a> Delivery<'a> {
         watch: &'a Watchdog,
     ) -> Self {
         let framing = sink.framing();
-        let states = || States::new(input.sources().len(), framing.initial());
+        let states = || States::new(input.states(framing));
         let ordered = sink.order();
         Delivery {
             input,

@@ -1,7 +1,7 @@
 //! The state of a stateful framing at each place where a file is cut, from the effects of all bytes before it.
 //!
 //! A *tile* is a part of a file that one read or one worker fetches. Tiles lie side by side from the file's first byte
-//! on, without gaps or overlaps: those at the edges of a span or a worker's block begin and end where the search for a
+//! on, or from the first byte of a part on, without gaps or overlaps: those at the edges of a span or a worker's block begin and end where the search for a
 //! record's end begins. Whoever fetches a tile posts its effect. Tiles are posted in any order. The state at a tile's
 //! start is known as soon as all tiles before it are posted.
 
@@ -44,16 +44,16 @@ struct Tile {
 }
 
 impl States {
-    /// Nothing is known yet of so many files; each begins in the state `initial`.
-    pub(crate) fn new(files: usize, initial: State) -> States {
-        let file = || File {
-            at: 0,
-            state: initial,
+    /// Of each file nothing is known yet but the state at one byte, which the first tile begins at.
+    pub(crate) fn new(files: Vec<(u64, State)>) -> States {
+        let file = |(at, state)| File {
+            at,
+            state,
             posted: BTreeMap::new(),
             before: BTreeMap::new(),
         };
         States {
-            files: Mutex::new((0..files).map(|_| file()).collect()),
+            files: Mutex::new(files.into_iter().map(file).collect()),
             wakes: Wakes::default(),
         }
     }
@@ -136,7 +136,7 @@ mod tests {
         let state = |at: u64| effect(&(0..at)).apply(csv.initial());
         let tiles = [0..3, 3..3, 3..4, 4..9, 9..text.len() as u64];
         for first in 0..tiles.len() {
-            let states = States::new(1, csv.initial());
+            let states = States::new(vec![(0, csv.initial())]);
             let mut known = 0;
             for n in 0..tiles.len() {
                 // Two from the end, then the first one, then the rest: any order will do.
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(known, tiles.len());
             assert!(lock(&states.files)[0].before.is_empty(), "nothing is kept");
         }
-        let states = States::new(1, csv.initial());
+        let states = States::new(vec![(0, csv.initial())]);
         states.post(0, 3..4, effect(&(3..4)), true);
         assert_eq!(states.before(0, &(3..4)), None);
         assert_eq!(states.before(0, &(0..3)), Some(csv.initial()));
