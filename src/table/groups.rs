@@ -100,7 +100,7 @@ impl Groups {
     }
 
     pub(crate) fn kind(&self, aggregate: usize) -> Kind {
-        self.table.kind(aggregate)
+        self.table.kinds().nth(aggregate).expect("one of them")
     }
 
     /// Adds a group's state of one of the aggregates to its columns in a partial.

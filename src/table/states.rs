@@ -536,10 +536,6 @@ impl Table {
         self.slots.iter().map(|slot| slot.kind)
     }
 
-    pub(crate) fn kind(&self, aggregate: usize) -> Kind {
-        self.slots[aggregate].kind
-    }
-
     /// Adds a group's states of one of the aggregates to their columns.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
         let states = &self.shards[group.shard as usize].states;
