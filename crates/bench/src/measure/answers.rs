@@ -161,14 +161,12 @@ fn difference(answer: &Answer, right: &Answer, whose: &str) -> String {
         let around = &around[..around.len().min(40)];
         format!("{:?}", String::from_utf8_lossy(around))
     };
-    match at < right.begin.len().min(answer.begin.len()) || answer.len != right.len {
-        true => format!(
-            "another answer than {whose}, from byte {at} on: {} instead of {}",
-            excerpt(answer),
-            excerpt(right)
-        ),
-        false => format!("another answer than {whose}, somewhere after its first {SHOWN} bytes"),
+    let is_shown = at < right.begin.len().min(answer.begin.len()) || answer.len != right.len;
+    if !is_shown {
+        return format!("another answer than {whose}, somewhere after its first {SHOWN} bytes");
     }
+    let [ours, theirs] = [answer, right].map(excerpt);
+    format!("another answer than {whose}, from byte {at} on: {ours} instead of {theirs}")
 }
 
 /// The lines `key;min;mean;max` as ringfold's one line.

@@ -48,10 +48,8 @@ pub fn memory(threads: usize) -> Result<Vec<MemoryRate>> {
 /// The best rate at which a thread a slot reads all of them.
 fn rate(slots: &mut [Slot]) -> f64 {
     let barrier = Barrier::new(slots.len());
-    let bytes: usize = slots
-        .iter_mut()
-        .map(|slot| slot.target_bytes(0).len())
-        .sum();
+    let lengths = slots.iter_mut().map(|slot| slot.target_bytes(0).len());
+    let bytes: usize = lengths.sum();
     let passes: Vec<Vec<(Instant, Instant)>> = std::thread::scope(|scope| {
         let readers: Vec<_> = slots
             .iter_mut()

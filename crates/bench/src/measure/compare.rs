@@ -41,10 +41,8 @@ pub fn text(names: &[String], results: &[Results], width: usize) -> String {
 
 /// What is different about the machines, a line each.
 fn differences(results: &[Results]) -> String {
-    let facts: Vec<_> = results
-        .iter()
-        .map(|results| results.machine.facts())
-        .collect();
+    let facts = results.iter().map(|results| results.machine.facts());
+    let facts: Vec<_> = facts.collect();
     let Some(first) = facts.first() else {
         return String::new();
     };

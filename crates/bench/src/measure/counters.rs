@@ -66,10 +66,8 @@ impl Counters {
 
     /// What was counted by children that have ended.
     pub fn end(mut self) -> Counts {
-        let mut counted = self
-            .counters
-            .iter_mut()
-            .map(|counter| scaled(counter.as_mut()?));
+        let counters = self.counters.iter_mut();
+        let mut counted = counters.map(|counter| scaled(counter.as_mut()?));
         let mut next = || counted.next().flatten();
         Counts {
             cycles: next(),

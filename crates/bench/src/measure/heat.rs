@@ -106,21 +106,13 @@ impl Heat {
                     continue;
                 };
                 let x = LEFT + CELL.0 * column as f64;
-                let title = format!(
-                    "{name}, {}: {} {}",
-                    self.columns[column],
-                    digits(*value),
-                    self.corner
-                );
+                let (head, corner, figure) = (&self.columns[column], &self.corner, digits(*value));
+                let title = format!("{name}, {head}: {figure} {corner}");
                 let class = format!("heat-{}", self.shade(*value, SHADES.len()));
                 svg.rect([x, y, CELL.0 - 2.0, CELL.1 - 2.0], &class, &title);
-                let text = format!("{} {mark}", digits(*value));
-                svg.text(
-                    x + CELL.0 / 2.0,
-                    y + CELL.1 / 2.0 + 4.0,
-                    "on-heat mid",
-                    &text.trim(),
-                );
+                let text = format!("{figure} {mark}");
+                let (x, y) = (x + CELL.0 / 2.0, y + CELL.1 / 2.0 + 4.0);
+                svg.text(x, y, "on-heat mid", &text.trim());
             }
         }
         svg.finish()

@@ -41,12 +41,8 @@ pub fn tuning(head: &str, heat: &Heat, told: &[String], facts: &Machine) -> Stri
     let caption = "The file's bytes over the default's median time, divided by the setting's time over the default's in the \
                    same round. Settings that were dropped early ran once or twice. * is the choice, = is as fast within \
                    noise.";
-    figure(
-        &mut out,
-        &heat.picture(),
-        "Block size and reads in flight",
-        caption,
-    );
+    let title = "Block size and reads in flight";
+    figure(&mut out, &heat.picture(), title, caption);
     remarks(&mut out, told);
     out += "<section>\n<h2>The machine</h2>\n";
     list(&mut out, facts);
@@ -329,13 +325,8 @@ fn checks(out: &mut String, probe: &serde_json::Value) {
     *out += "<h3>What ringfold probe finds</h3>\n<ul class=\"remarks\">\n";
     for check in checks {
         let text = |name: &str| escaped(check[name].as_str().unwrap_or_default());
-        let _ = writeln!(
-            out,
-            "<li>{}: {}. {}</li>",
-            text("mark"),
-            text("what"),
-            text("advice")
-        );
+        let [mark, what, advice] = ["mark", "what", "advice"].map(text);
+        let _ = writeln!(out, "<li>{mark}: {what}. {advice}</li>");
     }
     *out += "</ul>\n";
 }

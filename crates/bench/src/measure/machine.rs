@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ringfold_read::internals::{
     mounts,
     pages::transparent_huge_pages,
-    proc::{chosen, field, kib_field, number, text},
+    proc::{chosen, field, kib_field, number, release, text},
     units::size,
 };
 use rustix::fs::{Mode, OFlags};
@@ -51,7 +51,6 @@ pub struct Machine {
 impl Machine {
     /// Asks the machine about itself and about what `file` lies on.
     pub fn look(file: &Path) -> Machine {
-        let uname = rustix::system::uname();
         let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
         let meminfo = text("/proc/meminfo").unwrap_or_default();
         let device = device_of(file);
@@ -60,7 +59,7 @@ impl Machine {
         let [file_system, source] = place(file).map_or([None, None], |place| place.map(Some));
         Machine {
             ringfold: env!("CARGO_PKG_VERSION").into(),
-            kernel: uname.release().to_string_lossy().into_owned(),
+            kernel: release(),
             cpu: field(&cpuinfo.replace('\t', ""), "model name"),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             virtual_machine: says_hypervisor(),

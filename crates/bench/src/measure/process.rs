@@ -186,23 +186,11 @@ impl Ticks {
     fn now() -> Ticks {
         let stat = proc::text("/proc/stat").unwrap_or_default();
         let first = stat.lines().next().unwrap_or_default();
-        let ticks: Vec<u64> = first
-            .split_whitespace()
-            .skip(1)
-            .flat_map(str::parse)
-            .collect();
+        let numbers = first.split_whitespace().skip(1);
+        let ticks: Vec<u64> = numbers.flat_map(str::parse).collect();
+        // Idle time and that of waiting for I/O are left out.
         match ticks[..] {
-            [
-                user,
-                nice,
-                system,
-                _idle,
-                _waiting,
-                irq,
-                softirq,
-                stolen,
-                ..,
-            ] => Ticks {
+            [user, nice, system, _, _, irq, softirq, stolen, ..] => Ticks {
                 busy: user + nice + system + irq + softirq,
                 stolen,
             },

@@ -201,11 +201,8 @@ impl Results {
         let lines =
             (file.lines).map_or(String::new(), |n| format!(", {} lines", units::grouped(n)));
         let runs = units::counted(settings.runs as u64, "run");
-        format!(
-            "{}: {}{lines}; {runs} of each, in turns{pause}",
-            file.path,
-            units::size(file.size_bytes)
-        )
+        let (path, size) = (&file.path, units::size(file.size_bytes));
+        format!("{path}: {size}{lines}; {runs} of each, in turns{pause}")
     }
 }
 
@@ -239,12 +236,8 @@ impl Case {
                 None => Summary::of(&row.runs, &baseline, size_bytes),
             };
         }
-        let times: Vec<f64> = self
-            .in_order()
-            .into_iter()
-            .map(|(_, time, _)| time)
-            .collect();
-        self.phases = phases(&times);
+        let times = self.in_order().into_iter().map(|(_, time, _)| time);
+        self.phases = phases(&times.collect::<Vec<_>>());
     }
 
     /// All runs as they followed each other: the place, the time over the participant's median, and the participant.
@@ -287,10 +280,9 @@ impl Case {
             remarks.push(format!("Resident before each run: {range} of the file."));
         }
         if self.discarded_runs > 0 {
+            let (runs, state) = (self.discarded_runs, self.state.name());
             remarks.push(format!(
-                "Discarded: {} runs, because the file wasn't {} before them.",
-                self.discarded_runs,
-                self.state.name()
+                "Discarded: {runs} runs, because the file wasn't {state} before them."
             ));
         }
         if let [first, rest @ ..] = &self.phases[..]

@@ -53,11 +53,8 @@ pub fn terminal(case: &Case, width: usize) -> String {
     let bar = if bar < BAR_MIN { 0 } else { bar };
     let mut text = String::new();
     let mut line = |name: &str, drawn: &str, cell: &dyn Fn(&Column) -> String| {
-        let mut line = format!(
-            "{:indent$}{}",
-            "",
-            padded(&cut(name, name_width), name_width)
-        );
+        let name = padded(&cut(name, name_width), name_width);
+        let mut line = format!("{:indent$}{name}", "");
         if bar > 0 {
             line += &format!("{:GAP$}{}", "", padded(drawn, bar));
         }
@@ -103,10 +100,8 @@ pub fn ceilings(ceilings: &Ceilings) -> Option<String> {
         parts.push(format!("device {} GiB/s", digits(device.median)));
     }
     if let Some(copy) = ceilings.page_cache_copy_gib_per_s {
-        parts.push(format!(
-            "copying from the page cache {} GiB/s",
-            digits(copy.median)
-        ));
+        let rate = digits(copy.median);
+        parts.push(format!("copying from the page cache {rate} GiB/s"));
     }
     let rates = ceilings.memory.iter().map(|rate| {
         let threads = counted(rate.threads as u64, "thread");

@@ -73,11 +73,8 @@ impl Device {
         }
         let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let name = name_of(&device.canonicalize().unwrap_or(device));
-        let volumes = fs::read_dir("/sys/fs/btrfs")
-            .into_iter()
-            .flatten()
-            .flatten();
-        let volume = volumes
+        let volumes = fs::read_dir("/sys/fs/btrfs").into_iter();
+        let volume = (volumes.flatten().flatten())
             .map(|volume| volume.path())
             .find(|volume| volume.join("devices").join(&name).exists());
         let volume = volume.ok_or_else(|| format!("no volume of {name} in /sys/fs/btrfs"))?;
@@ -151,11 +148,8 @@ fn stack(
     section.fact("number", number);
     let disk = match (dir.join("partition").exists(), dir.parent()) {
         (true, Some(disk)) => {
-            section.add(
-                "stands on",
-                name_of(disk),
-                "a partition: the queue below is that of the disk",
-            );
+            let meaning = "a partition: the queue below is that of the disk";
+            section.add("stands on", name_of(disk), meaning);
             disk.to_path_buf()
         }
         _ => dir.to_path_buf(),
@@ -168,11 +162,9 @@ fn stack(
     below.sort();
     if !below.is_empty() {
         let names: Vec<_> = below.iter().map(|dir| name_of(dir)).collect();
-        section.add(
-            "stands on",
-            names.join(" "),
-            "a stack: each read goes through this queue's limits, then through those below",
-        );
+        let meaning =
+            "a stack: each read goes through this queue's limits, then through those below";
+        section.add("stands on", names.join(" "), meaning);
     }
     if let Ok(backing) = proc::text(disk.join("loop/backing_file")) {
         let meaning = match proc::number(disk.join("loop/dio")) {

@@ -384,11 +384,10 @@ fn blocks(len: u64) -> String {
     match len {
         0 => "empty: there is nothing to read".into(),
         _ if len < block => format!("{len} bytes: less than one block of {}", size(block)),
-        _ => format!(
-            "{len} bytes: {} blocks of {}",
-            len.div_ceil(block),
-            size(block)
-        ),
+        _ => {
+            let blocks = len.div_ceil(block);
+            format!("{len} bytes: {blocks} blocks of {}", size(block))
+        }
     }
 }
 
@@ -403,12 +402,9 @@ fn direct(section: &mut Section, source: &Source) -> bool {
             "tried: an aligned read brought {n} bytes; --direct is available, and auto uses it"
         ),
     });
-    section.works(
-        "O_DIRECT",
-        tried.map_err(|why| {
-            format!("{why}: --direct is an error, auto reads through the page cache")
-        }),
-    );
+    let tried = tried
+        .map_err(|why| format!("{why}: --direct is an error, auto reads through the page cache"));
+    section.works("O_DIRECT", tried);
     let meaning =
         "offsets, lengths and buffers past the page cache are multiples of it, so is --block-size";
     let alignment = match (source.direct_align_is_known(), works) {
@@ -416,10 +412,8 @@ fn direct(section: &mut Section, source: &Source) -> bool {
         (false, true) => Ok("assumed, as statx says nothing, and the read above worked"),
         (false, false) => Err("statx says nothing, and O_DIRECT is refused"),
     };
-    section.fact(
-        "alignment",
-        alignment.map(|by| (Value::Bytes(align), format!("{by}: {meaning}"))),
-    );
+    let alignment = alignment.map(|by| (Value::Bytes(align), format!("{by}: {meaning}")));
+    section.fact("alignment", alignment);
     works
 }
 
@@ -449,11 +443,9 @@ fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
     let tried = dontcache(file, source.len().unwrap_or(0));
     let is_granted = tried.is_ok();
     let tried = tried
-        .map(|()| "accepted: --dontcache reads through the page cache and leaves nothing in it");
-    section.works(
-        "DONTCACHE",
-        tried.map_err(|error| format!("--dontcache is an error here: {}", named(&error))),
-    );
+        .map(|()| "accepted: --dontcache reads through the page cache and leaves nothing in it")
+        .map_err(|error| format!("--dontcache is an error here: {}", named(&error)));
+    section.works("DONTCACHE", tried);
     is_granted
 }
 

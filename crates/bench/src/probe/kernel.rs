@@ -19,8 +19,7 @@ const NO_RING: &str = "there is no ring";
 /// The section; whether a ring works; whether `auto` would use one on this kernel.
 pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
     let mut section = Section::new("kernel", None);
-    let release = rustix::system::uname();
-    let release = release.release().to_string_lossy().into_owned();
+    let release = proc::release();
     let trusted = uring::kernel_is_trusted();
     let meaning = match &trusted {
         Ok(()) => "6.1 or later: auto uses the ring without being asked",
@@ -28,14 +27,10 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
     };
     section.add("release", release.clone(), meaning);
     let ring = uring::probe(&uring::Setup::plain()).map(drop);
-    let tried = ring
-        .as_ref()
-        .map(|()| "tried: set up, a buffer registered, a read done");
-    section.works(
-        "io_uring",
-        tried
-            .map_err(|error| format!("{error}: auto reads with pread, --engine uring is an error")),
-    );
+    let tried = (ring.as_ref())
+        .map(|()| "tried: set up, a buffer registered, a read done")
+        .map_err(|error| format!("{error}: auto reads with pread, --engine uring is an error"));
+    section.works("io_uring", tried);
     let sysctl = proc::number("/proc/sys/kernel/io_uring_disabled");
     section.check(match (&ring, &trusted) {
         (Ok(()), Ok(())) => Check::good("io_uring works"),
@@ -65,13 +60,9 @@ pub(crate) fn look() -> (Section, Result<()>, Result<()>) {
         1 => "the sysctl allows io_uring to root and kernel.io_uring_group only",
         _ => "the sysctl forbids io_uring to everybody",
     };
-    section.fact(
-        "io_uring_disabled",
-        match sysctl {
-            Ok(n) => Ok((n, allows(n))),
-            Err(why) => Err(format!("{why} (the sysctl exists from 6.6 on)")),
-        },
-    );
+    let sysctl = sysctl.map(|n| (n, allows(n)));
+    let sysctl = sysctl.map_err(|why| format!("{why} (the sysctl exists from 6.6 on)"));
+    section.fact("io_uring_disabled", sysctl);
     if ring.is_ok() {
         features(&mut section);
         opcodes(&mut section);
@@ -192,10 +183,8 @@ fn flags(section: &mut Section, ring: bool) {
             continue;
         }
         let tried = set_up(set).map(|_| granted);
-        section.works(
-            name,
-            tried.map_err(|error| format!("{refused}: {}", describe(&error))),
-        );
+        let tried = tried.map_err(|error| format!("{refused}: {}", describe(&error)));
+        section.works(name, tried);
     }
 }
 
@@ -208,11 +197,9 @@ fn calls(section: &mut Section, release: &str) {
     let taken = program.map(|file| dontcache(file, file.metadata()?.len()));
     rwf_dontcache(section, taken, release);
     let populated = pages::populate()
-        .map(|()| "--populate on is available: one call fills a mapping, not page faults");
-    section.works(
-        "MADV_POPULATE_READ",
-        populated.map_err(|error| format!("{} (Linux 5.14): no --populate on", named(&error))),
-    );
+        .map(|()| "--populate on is available: one call fills a mapping, not page faults")
+        .map_err(|error| format!("{} (Linux 5.14): no --populate on", named(&error)));
+    section.works("MADV_POPULATE_READ", populated);
 }
 
 /// The error, and its name.
@@ -252,7 +239,7 @@ fn rwf_dontcache(section: &mut Section, answer: Result<io::Result<()>, &String>,
         Ok(Err(error)) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
             section.unknown(NAME, named(&error));
         }
-        Ok(Err(_)) if since(release, (6, 14)) => section.add(
+        Ok(Err(_)) if proc::version(release) >= Some((6, 14)) => section.add(
             NAME,
             Value::Unknown,
             "the release should have it (6.14), but the file system that ringfold itself lies on refuses it: see the \
@@ -268,21 +255,4 @@ fn rwf_dontcache(section: &mut Section, answer: Result<io::Result<()>, &String>,
 pub(crate) fn dontcache(file: &File, end: u64) -> io::Result<()> {
     reads::read_at(file, &mut [0], end, reads::DONTCACHE)?;
     Ok(())
-}
-
-/// Whether a release is this version or a later one.
-fn since(release: &str, version: (u32, u32)) -> bool {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    matches!((numbers.next(), numbers.next()), (Some(Ok(a)), Some(Ok(b))) if (a, b) >= version)
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::probe::kernel::since;
-
-    #[test]
-    fn releases() {
-        assert!(since("6.14.0-rc1", (6, 14)) && since("7.0", (6, 14)));
-        assert!(!since("6.9.1", (6, 14)) && !since("what", (6, 14)));
-    }
 }

@@ -65,10 +65,8 @@ fn folio_bytes(address: usize) -> Option<u64> {
     let first = frame.saturating_sub(AROUND);
     let mut flags = vec![[0u8; 8]; 2 * AROUND as usize];
     let seen = words(&File::open("/proc/kpageflags").ok()?, first, &mut flags)?;
-    let flags: Vec<u64> = flags[..seen]
-        .iter()
-        .map(|word| u64::from_ne_bytes(*word))
-        .collect();
+    let flags = flags[..seen].iter().copied();
+    let flags: Vec<u64> = flags.map(u64::from_ne_bytes).collect();
     Some(folio_pages(&flags, (frame - first) as usize)? * PAGE as u64)
 }
 

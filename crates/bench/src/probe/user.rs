@@ -39,11 +39,8 @@ pub(crate) fn look(group_min: u64) -> Section {
 fn locked_memory(section: &mut Section) {
     let memory = MemoryLimit::of_this_process();
     let buffers = memory.ring(memory.threads(&[]));
-    let wanted = format!(
-        "a run with defaults registers {} ({})",
-        buffers.words(),
-        size(buffers.locks())
-    );
+    let (words, locked) = (buffers.words(), size(buffers.locks()));
+    let wanted = format!("a run with defaults registers {words} ({locked})");
     let limit = getrlimit(Resource::Memlock).current;
     let lifted = proc::text("/proc/self/status").ok().and_then(|status| {
         let capabilities = proc::field(&status, "CapEff")?;
@@ -86,10 +83,8 @@ fn processors(section: &mut Section) {
     let workers = MemoryLimit::of_this_process().threads(&[]);
     let meaning = format!("in the affinity mask of this process; {workers} workers by default");
     let set = rustix::thread::sched_getaffinity(None);
-    section.fact(
-        "processors",
-        set.map(|set| (u64::from(set.count()), meaning)),
-    );
+    let count = set.map(|set| (u64::from(set.count()), meaning));
+    section.fact("processors", count);
 }
 
 fn cgroups(section: &mut Section, group_min: u64) {

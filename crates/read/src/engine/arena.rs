@@ -69,15 +69,9 @@ fn map_memory(bytes: usize, hugetlb: bool) -> rustix::io::Result<NonNull<u8>> {
         false => MapFlags::NORESERVE,
     };
     let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let (anywhere, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE | flags);
     // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nobody else.
-    let map = unsafe {
-        mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            rights,
-            MapFlags::PRIVATE | flags,
-        )
-    }?;
+    let map = unsafe { mmap_anonymous(anywhere, bytes, rights, flags) }?;
     Ok(NonNull::new(map.cast::<u8>()).expect("mmap returns no null"))
 }
 

@@ -21,12 +21,12 @@ use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
 use crate::engine::ring::observed::Observed;
 use crate::engine::ring::read::ReadRing;
-use crate::engine::ring::rings;
+use crate::engine::ring::rings::{self, runtime};
 use crate::engine::ring::seam::Ring;
 use crate::engine::ring::setup::{Facts, Setup};
 use crate::engine::ring::uring;
 use crate::engine::strategy::{Run, in_order};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::input::caching::Caching;
 use crate::input::descriptors;
 use crate::input::spans::{Input, Span};
@@ -454,12 +454,6 @@ fn text_shares(input: &Input, spans: &[Span], count: usize) -> Vec<Vec<Span>> {
         share
     };
     shares.into_iter().map(in_order).collect()
-}
-
-/// A runtime that waits for no descriptors.
-fn runtime() -> Result<Runtime> {
-    let runtime = Builder::new_current_thread().enable_time().build();
-    runtime.map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))
 }
 
 /// Puts released buffers where the workers find them.

@@ -212,11 +212,9 @@ impl<'a> Run<'a> {
     /// Tells of files that the ring has to read through the page cache, in one line, however many there are. Returns
     /// how they are read: so that nothing stays there, where all of them can be.
     pub(crate) fn report_refusals(&mut self, spans: &[Span]) -> Caching {
-        let mut refused: Vec<_> = spans
-            .iter()
-            .map(|span| self.input.source(span))
-            .filter(|source| source.direct().is_err())
-            .collect();
+        let sources = spans.iter().map(|span| self.input.source(span));
+        let refused = sources.filter(|source| source.direct().is_err());
+        let mut refused: Vec<_> = refused.collect();
         refused.dedup_by_key(|source| source.index());
         let Some(error) = refused.first().and_then(|first| first.direct().err()) else {
             return Caching::Cached;

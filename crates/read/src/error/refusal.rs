@@ -313,10 +313,10 @@ impl Refusal {
                 min,
                 max,
             } => format!("{} {value} is out of range: {min} to {max}", name(*setting)),
-            Refusal::Zero { setting } => format!(
-                "{} 0 is out of range: it must be more than 0",
-                name(*setting)
-            ),
+            Refusal::Zero { setting } => {
+                let setting = name(*setting);
+                format!("{setting} 0 is out of range: it must be more than 0")
+            }
             Refusal::TooFew {
                 setting,
                 value,

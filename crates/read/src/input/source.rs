@@ -527,9 +527,8 @@ impl Source {
             .open(path)?;
         let meta = file.metadata()?;
         if self.inode != Some((meta.dev(), meta.ino())) {
-            return Err(io::Error::other(
-                "another file has taken its place since the run began",
-            ));
+            let why = "another file has taken its place since the run began";
+            return Err(io::Error::other(why));
         }
         rustix::fs::fcntl_setfl(&file, flags)?;
         Ok(file)

@@ -196,10 +196,8 @@ impl Input {
         let ordered =
             |pair: &[Span]| (pair[0].source, pair[0].to) <= (pair[1].source, pair[1].from);
         if !spans.windows(2).all(ordered) {
-            return Err(Error::new(
-                Kind::Usage,
-                "spans overlap or aren't in the input's order",
-            ));
+            let cause = "spans overlap or aren't in the input's order";
+            return Err(Error::new(Kind::Usage, cause));
         }
         for span in &spans {
             let len = self
@@ -212,10 +210,8 @@ impl Input {
                 None => false,
             };
             if !within {
-                return Err(Error::new(
-                    Kind::Usage,
-                    format!("{span:?} isn't within its source"),
-                ));
+                let cause = format!("{span:?} isn't within its source");
+                return Err(Error::new(Kind::Usage, cause));
             }
         }
         self.spans = spans;
@@ -246,11 +242,8 @@ impl Input {
             };
             return Err(stream.error(Error::new(Kind::Usage, cause)));
         }
-        let total: u128 = self
-            .spans
-            .iter()
-            .map(|span| u128::from(span.to - span.from))
-            .sum();
+        let lengths = self.spans.iter().map(|span| span.to - span.from);
+        let total: u128 = lengths.map(u128::from).sum();
         let cut = |part: u32| total * u128::from(part) / u128::from(parts);
         let (from, to) = (cut(part - 1), cut(part));
         let mut before = 0;

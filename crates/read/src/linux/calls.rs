@@ -217,17 +217,9 @@ impl AddressRange {
     /// # Errors
     /// The file can't be mapped, or the address space is limited.
     pub fn of_file(file: &File, from: u64, len: usize) -> io::Result<AddressRange> {
+        let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
         // SAFETY: as above.
-        let base = unsafe {
-            mmap(
-                null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                from,
-            )?
-        };
+        let base = unsafe { mmap(null_mut(), len, read, shared, file, from)? };
         let base = NonNull::new(base.cast()).expect("mmap returns no null");
         Ok(AddressRange { base, len })
     }
@@ -262,12 +254,9 @@ impl AddressRange {
         assert!(at.checked_add(PAGE).is_some_and(|end| end <= self.len));
         // SAFETY: the page lies in the range; its content stays as it is.
         unsafe {
-            madvise(
-                self.base.as_ptr().add(at).cast(),
-                PAGE,
-                Advice::LinuxPopulateRead,
-            )?
-        };
+            let page = self.base.as_ptr().add(at).cast();
+            madvise(page, PAGE, Advice::LinuxPopulateRead)?;
+        }
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::linux::mounts::Mount;
+use crate::linux::mounts::{self, Mount};
+use crate::linux::proc;
 
 /// The result of looking for a limit.
 pub enum Found {
@@ -24,9 +25,8 @@ pub fn limit(
 ) -> Found {
     let dirs = group_dirs(groups, mounts, controller);
     if dirs.is_empty() {
-        return Found::Hidden(format!(
-            "the {controller} control groups aren't mounted here"
-        ));
+        let why = format!("the {controller} control groups aren't mounted here");
+        return Found::Hidden(why);
     }
     let limits = dirs.iter().filter_map(|dir| read(dir));
     limits
@@ -59,12 +59,9 @@ fn group_dirs(groups: &str, mounts: &[Mount], controller: &str) -> Vec<PathBuf> 
             .strip_prefix(&mount.root)
             .unwrap_or(Path::new(""));
         let below = below.strip_prefix("/").unwrap_or(below);
-        dirs.extend(
-            below
-                .ancestors()
-                .map(|below| Path::new(&mount.point).join(below))
-                .filter(|dir| dir.is_dir()),
-        );
+        let above = below.ancestors();
+        let above = above.map(|below| Path::new(&mount.point).join(below));
+        dirs.extend(above.filter(|dir| dir.is_dir()));
     }
     dirs
 }
@@ -73,8 +70,8 @@ fn group_dirs(groups: &str, mounts: &[Mount], controller: &str) -> Vec<PathBuf> 
 pub fn memory_limit() -> Option<u64> {
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
     *LIMIT.get_or_init(|| {
-        let groups = crate::linux::proc::text("/proc/self/cgroup").ok()?;
-        match memory(&groups, &crate::linux::mounts::mounts().ok()?) {
+        let groups = proc::text("/proc/self/cgroup").ok()?;
+        match memory(&groups, &mounts::mounts().ok()?) {
             Found::Limit(bytes) => Some(bytes as u64),
             Found::None | Found::Hidden(_) => None,
         }
@@ -84,8 +81,8 @@ pub fn memory_limit() -> Option<u64> {
 /// The same, or why there is none.
 pub fn memory(groups: &str, mounts: &[Mount]) -> Found {
     limit(groups, mounts, "memory", |dir| {
-        let v2 = crate::linux::proc::number(dir.join("memory.max"));
-        v2.or_else(|_| crate::linux::proc::number(dir.join("memory.limit_in_bytes")))
+        let v2 = proc::number(dir.join("memory.max"));
+        v2.or_else(|_| proc::number(dir.join("memory.limit_in_bytes")))
             .ok()
             // "No limit" is a very large number with v1.
             .filter(|&limit| limit < 1 << 60)

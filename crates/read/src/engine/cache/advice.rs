@@ -201,12 +201,8 @@ impl ReadAhead {
         while from < to {
             let bytes = self.requests_max[source.index() as usize].min(to - from);
             // A failure does no harm: the bytes are read when they are needed.
-            let _ = fadvise(
-                file,
-                from,
-                std::num::NonZeroU64::new(bytes),
-                Advice::WillNeed,
-            );
+            let len = std::num::NonZeroU64::new(bytes);
+            let _ = fadvise(file, from, len, Advice::WillNeed);
             self.asked.fetch_add(bytes, Relaxed);
             from += bytes;
         }

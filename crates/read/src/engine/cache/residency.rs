@@ -95,10 +95,8 @@ pub fn split(input: &Input, spans: &[Span]) -> Split {
         })
         .filter(|stride| stride.from < stride.to)
         .collect();
-    let parts: Vec<Split> = strides
-        .par_iter()
-        .map(|stride| split_stride(input, *stride))
-        .collect();
+    let parts = strides.into_par_iter();
+    let parts: Vec<Split> = parts.map(|stride| split_stride(input, stride)).collect();
     let mut split = Split {
         known: parts.iter().all(|part| part.known),
         ..Split::default()

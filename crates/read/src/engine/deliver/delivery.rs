@@ -232,14 +232,11 @@ impl<'a> Delivery<'a> {
     /// A record that begins at `offset` is over the limit.
     pub(crate) fn oversized(&self, file: u32, offset: u64, has_nuls: bool) {
         let max_record = self.max_record;
-        self.fail_at(
-            file,
-            offset..offset + max_record as u64,
-            Error::from(Refusal::Exceeded {
-                max_record,
-                has_nuls,
-            }),
-        );
+        let error = Error::from(Refusal::Exceeded {
+            max_record,
+            has_nuls,
+        });
+        self.fail_at(file, offset..offset + max_record as u64, error);
     }
 
     /// Something failed at these bytes of a file.

@@ -28,6 +28,9 @@ use crate::linux::retry;
 use crate::linux::sigbus::GuardedRange;
 use crate::record::block::Block;
 
+/// The flags of pages that only hold addresses.
+const RESERVED: MapFlags = MapFlags::PRIVATE.union(MapFlags::NORESERVE);
+
 /// One worker's window.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -65,15 +68,9 @@ impl Mapping {
         // A range may begin just before a huge page and end just after one.
         let window = (window + HUGE_PAGE).next_multiple_of(HUGE_PAGE);
         let map_len = HUGE_PAGE + window + PAGE + HUGE_PAGE;
+        let anywhere = std::ptr::null_mut();
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-        let map = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                map_len,
-                ProtFlags::READ,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        };
+        let map = unsafe { mmap_anonymous(anywhere, map_len, ProtFlags::READ, RESERVED) };
         let map = map.map_err(|errno| {
             let why = "no addresses for a window of the mmap engine";
             unavailable(why).with_errno(&errno.into())
@@ -172,14 +169,9 @@ impl Mapping {
         // SAFETY: the window's addresses are ours, and nobody borrows its bytes: `self` is borrowed
         // mutably.
         let shown = unsafe {
-            mmap(
-                self.start().as_ptr().cast(),
-                len,
-                ProtFlags::READ,
-                MapFlags::SHARED | MapFlags::FIXED,
-                file,
-                from,
-            )
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            let start = self.start().as_ptr().cast();
+            mmap(start, len, ProtFlags::READ, flags, file, from)
         };
         let mapped = match shown {
             Ok(_) => len.next_multiple_of(PAGE),
@@ -188,12 +180,9 @@ impl Mapping {
         if mapped < self.mapped {
             // SAFETY: as above.
             let guarded = unsafe {
-                mmap_anonymous(
-                    self.start().add(mapped).as_ptr().cast(),
-                    self.mapped - mapped,
-                    ProtFlags::READ,
-                    MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
-                )
+                let start = self.start().add(mapped).as_ptr().cast();
+                let flags = RESERVED | MapFlags::FIXED;
+                mmap_anonymous(start, self.mapped - mapped, ProtFlags::READ, flags)
             };
             guarded.map_err(|errno| failed(source, range, errno))?;
         }

@@ -623,12 +623,8 @@ fn effect_of(
     let of_own = delivery.framing.effect(&bytes[..own]);
     // Only the state at the start of the span is asked for, and that of a file is known.
     let asked = start == active.start && start > 0;
-    states.post(
-        active.source.index(),
-        start..start + own as u64,
-        of_own,
-        asked,
-    );
+    let tile = start..start + own as u64;
+    states.post(active.source.index(), tile, of_own, asked);
     match cut {
         Some(_) => of_own.then(&delivery.framing.effect(&bytes[own..])),
         None => of_own,

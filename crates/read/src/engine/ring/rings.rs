@@ -7,6 +7,8 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
+use tokio::runtime::{Builder, Runtime};
+
 use crate::engine::arena::{self, Arena, Layout, ReturnedSlots, Slot};
 use crate::engine::config::Config;
 use crate::engine::deliver::delivery::{Delivery, Ready};
@@ -22,6 +24,12 @@ use crate::error::{Error, Kind, Result};
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 use crate::linux::{affinity, block_device, numa};
+
+/// A runtime that waits for no descriptors.
+pub(crate) fn runtime() -> Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    runtime.map_err(|error| Error::new(Kind::Engine, "can't start a runtime").with_errno(&error))
+}
 
 /// What one ring reads, and how.
 pub(crate) struct Share {
@@ -171,17 +179,14 @@ struct Rig {
     arena: Arc<Arena>,
     slots: Vec<Slot>,
     returned: ReturnedSlots,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
 }
 
 impl Rig {
     fn new(common: &Common<'_>, share: &Share, alone: bool) -> Result<Rig> {
         let knobs = &common.config.knobs;
-        let mut sources: Vec<_> = share
-            .spans
-            .iter()
-            .map(|span| Arc::clone(common.delivery.input.source(span)))
-            .collect();
+        let source = |span| Arc::clone(common.delivery.input.source(span));
+        let mut sources: Vec<_> = share.spans.iter().map(source).collect();
         sources.dedup_by_key(|source| source.index());
         let arena = Arena::new(share.layout, knobs.huge_pages)?;
         let (mut slots, returned) = arena.slots();
@@ -200,12 +205,7 @@ impl Rig {
                 slots.push(ring.try_polling(source, slot)?);
             }
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(|error| {
-                Error::new(Kind::Engine, "can't start a runtime").with_errno(&error)
-            })?;
+        let runtime = runtime()?;
         Ok(Rig {
             ring,
             arena,

@@ -69,11 +69,8 @@ pub fn probe(setup: &Setup) -> Result<IoUring> {
         }
     };
     waited.map_err(|e| refused("io_uring_enter", &e))?;
-    let result = ring
-        .completion()
-        .next()
-        .map(|completion| completion.result());
-    match result {
+    let completion = ring.completion().next();
+    match completion.map(|completion| completion.result()) {
         Some(8) if buffer == [0; 8] => Ok(ring),
         Some(errno) if errno < 0 => Err(refused("a read", &io::Error::from_raw_os_error(-errno))),
         _ => Err(unavailable(
@@ -399,16 +396,9 @@ unsafe impl IoBufMut for ArenaPart {
 
 /// Whether `auto` uses io_uring on this kernel: before 6.1 a buffered read of a bad sector never completes.
 pub fn kernel_is_trusted() -> Result<()> {
-    let release = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    let version = (numbers.next(), numbers.next());
-    match version {
-        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < (6, 1) => {
+    let release = proc::release();
+    match proc::version(&release) {
+        Some(version) if version < (6, 1) => {
             let why = format!("kernel {release} is older than 6.1");
             Err(unavailable(Refuser::Kernel, why))
         }
