@@ -62,13 +62,9 @@ impl Device {
     /// How far the file system on it reads ahead; `dev` is the device number of a file in it.
     pub(crate) fn read_ahead_kb(&self, dev: u64, fs: &str) -> Result<u64, String> {
         let (major, minor) = self.number.clone()?;
-        let of_files = (rustix::fs::major(dev), rustix::fs::minor(dev));
         if fs != "btrfs" {
             // The number of a block device, or of the file system on it.
-            let (major, minor) = match of_files {
-                (0, _) => of_files,
-                _ => (major, minor),
-            };
+            let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
             return proc::number(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
         }
         let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
@@ -315,7 +311,9 @@ fn polls(section: &mut Section, disk: &Path, queue: &Path) {
         _ => Ok("--iopoll is available (--engine uring-raw --direct); it helps with small blocks"),
     });
     match polls {
-        Ok(tried) => section.works("poll queues", tried),
+        Ok(tried) => {
+            section.works("poll queues", tried);
+        }
         Err(why) => section.unknown("poll queues", why),
     }
 }

@@ -395,7 +395,6 @@ fn blocks(len: u64) -> String {
 fn direct(section: &mut Section, source: &Source) -> bool {
     let align = source.direct_align();
     let tried = try_direct(source, align as usize);
-    let works = tried.is_ok();
     let tried = tried.map(|bytes| match bytes {
         0 => "tried: it can be opened so; there is nothing to read".into(),
         n => format!(
@@ -404,7 +403,7 @@ fn direct(section: &mut Section, source: &Source) -> bool {
     });
     let tried = tried
         .map_err(|why| format!("{why}: --direct is an error, auto reads through the page cache"));
-    section.works("O_DIRECT", tried);
+    let works = section.works("O_DIRECT", tried);
     let meaning =
         "offsets, lengths and buffers past the page cache are multiples of it, so is --block-size";
     let alignment = match (source.direct_align_is_known(), works) {
@@ -441,12 +440,10 @@ fn try_direct(source: &Source, align: usize) -> std::result::Result<usize, Strin
 /// Whether the file takes RWF_DONTCACHE.
 fn drops(section: &mut Section, source: &Source, file: &File) -> bool {
     let tried = dontcache(file, source.len().unwrap_or(0));
-    let is_granted = tried.is_ok();
     let tried = tried
         .map(|()| "accepted: --dontcache reads through the page cache and leaves nothing in it")
         .map_err(|error| format!("--dontcache is an error here: {}", named(&error)));
-    section.works("DONTCACHE", tried);
-    is_granted
+    section.works("DONTCACHE", tried)
 }
 
 /// How many of some pages are cached, by reads that may not wait. Such a read may start reading a page that

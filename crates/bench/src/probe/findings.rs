@@ -150,16 +150,16 @@ impl Section {
         }
     }
 
-    /// Whether something works, and what follows.
+    /// Whether something works, and what follows. Returns the first.
     pub(crate) fn works(
         &mut self,
         name: &'static str,
         tried: Result<impl Into<String>, impl Into<String>>,
-    ) {
-        match tried {
-            Ok(meaning) => self.add(name, true, meaning),
-            Err(meaning) => self.add(name, false, meaning),
-        }
+    ) -> bool {
+        let works = tried.is_ok();
+        let meaning = tried.map_or_else(Into::into, Into::into);
+        self.add(name, works, meaning);
+        works
     }
 
     pub(crate) fn check(&mut self, check: Check) {

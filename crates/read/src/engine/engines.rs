@@ -19,7 +19,7 @@ use crate::engine::local::workers::{Fetcher, Local};
 use crate::engine::plan::buffers::{CachingPlan, Fetch, LocalPlan, Plan, Request, blocks};
 use crate::engine::plan::settings::MAX_DEPTH;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
-use crate::engine::ring::observed::Observed;
+use crate::engine::ring::observed::ObservedRing;
 use crate::engine::ring::read::ReadRing;
 use crate::engine::ring::rings::{self, runtime};
 use crate::engine::ring::seam::Ring;
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
             let _closing = queue.closing();
             uring::run(&arena, &setup, async |ring| {
                 let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);
-                let mut ring = Observed::new(ring, observer);
+                let mut ring = ObservedRing::new(ring, observer);
                 dispatcher
                     .run(&mut ring, &mut returned, release, notice)
                     .await
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
             let read = |(spans, plan, _arena, slots, mut returned): TextShare| {
                 let dispatcher = Dispatcher::new(&spans, delivery, plan, slots, sequence);
                 let mut ring = ReadRing::of_streams(false);
-                let mut ring = Observed::new(&mut ring, observer);
+                let mut ring = ObservedRing::new(&mut ring, observer);
                 let reading = dispatcher.run(&mut ring, &mut returned, &release, notice);
                 let ran = runtime().map(|runtime| runtime.block_on(reading));
                 // Where the run has ended early, others wait for the memory all the same.
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
         let queue = Queue::new(self.stats.threads);
         let (delivery, notice) = (self.delivery, &*self.config.notice);
         let dispatcher = Dispatcher::new(spans, delivery, plan, slots, self.sequence);
-        let mut ring = Observed::new(&mut ring, self.config.observer.as_ref());
+        let mut ring = ObservedRing::new(&mut ring, self.config.observer.as_ref());
         let counters = self.pool.in_place_scope(|scope| {
             let _closing = queue.closing();
             let release = |ready: &mut _| hand_over(scope, &queue, delivery, ready);

@@ -26,7 +26,7 @@ use crate::error::{Error, Kind, Result};
 use crate::input::load::load;
 use crate::input::source::Source;
 use crate::input::spans::Input;
-use crate::linux::affinity::Pinned;
+use crate::linux::affinity::Affinity;
 use crate::linux::threads;
 
 /// Reads the input's spans and hands their records to the sink.
@@ -60,7 +60,7 @@ fn run_to_end<T: Send>(
     let memory = MemoryLimit::of_this_process();
     let pool = pool::of_run(input, config, &memory)?;
     let pin = Some(&config.knobs.pin).filter(|pin| !pin.is_empty());
-    let _pinned = pin.map(|pin| Pinned::new(pin)).transpose()?;
+    let _pinned = pin.map(|pin| Affinity::new(pin)).transpose()?;
     let threads = pool.current_num_threads();
     let read_ahead = advice::limit_read_ahead(input, config, &memory, threads);
     let watch = Watchdog::new(input, config)?;

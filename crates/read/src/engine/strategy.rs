@@ -77,7 +77,7 @@ impl<'a> Run<'a> {
                 Caching::Uncached | Caching::Cached => {}
             }
         }
-        let asked = CachingPlan::All(caching);
+        let named = CachingPlan::All(caching);
         let plain = CachingPlan::All(Caching::Cached);
         if in_memory(self.input, &spans[0]) {
             if self.config.engine != Engine::Memory {
@@ -106,11 +106,11 @@ impl<'a> Run<'a> {
         self.stats.bytes += residency::bytes(spans);
         match self.config.engine {
             Engine::Auto => self.auto(spans),
-            Engine::Uring => self.uring(spans, asked, &[]),
-            Engine::UringRaw => self.uring_raw(spans, asked),
+            Engine::Uring => self.uring(spans, named, &[]),
+            Engine::UringRaw => self.uring_raw(spans, named),
             Engine::Read => {
                 let ahead = self.read_ahead();
-                self.dispatch(spans, ReadRing::new(ahead.as_ref()), asked)?;
+                self.dispatch(spans, ReadRing::new(ahead.as_ref()), named)?;
                 self.count_read_ahead(ahead.as_ref());
                 Ok(())
             }

@@ -75,8 +75,8 @@ fn bytes_of(source: &Arc<Source>) -> io::Result<Compressed> {
         }
         Shape::Stream => {
             let file = File::from(source.as_fd().try_clone_to_owned()?);
-            let seen = std::mem::take(&mut source.peeked.lock().bytes);
-            Compressed::Stream(Box::new(Cursor::new(seen).chain(file)))
+            let prefix = std::mem::take(&mut source.peeked.lock().bytes);
+            Compressed::Stream(Box::new(Cursor::new(prefix).chain(file)))
         }
     })
 }

@@ -54,11 +54,11 @@ fn is_tar(bytes: &[u8]) -> bool {
     let digits = checksum
         .iter()
         .take_while(|byte| (b'0'..=b'7').contains(*byte));
-    let told = digits.fold(0, |sum, digit| sum * 8 + u32::from(digit - b'0'));
+    let stored = digits.fold(0, |sum, digit| sum * 8 + u32::from(digit - b'0'));
     let blanks = 8 * u32::from(b' ');
     let others = header[..148].iter().chain(&header[156..]);
     let sum = blanks + others.map(|&byte| u32::from(byte)).sum::<u32>();
-    header[0] != 0 && header.contains(&0) && sum == told
+    header[0] != 0 && header.contains(&0) && sum == stored
 }
 
 /// What a file is that begins with these bytes and isn't text in lines.

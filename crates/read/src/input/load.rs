@@ -39,10 +39,10 @@ pub fn load(input: &Input, most: u64, reads: &dyn Fn(&Source, Range<u64>)) -> Re
                 let tell = |range| reads(source, range);
                 let file = source.file().map_err(failed)?;
                 let bytes = read_all(&file, len, &tell)
-                    .map_err(|(error, seen)| failed(error).at_bytes(seen..len))?;
-                let seen = bytes.len() as u64;
-                if seen < len {
-                    return Err(source.ended(seen).at_bytes(seen..len));
+                    .map_err(|(error, loaded_len)| failed(error).at_bytes(loaded_len..len))?;
+                let loaded_len = bytes.len() as u64;
+                if loaded_len < len {
+                    return Err(source.ended(loaded_len).at_bytes(loaded_len..len));
                 }
                 bytes.into()
             }

@@ -6,7 +6,7 @@ use crate::sync::lock;
 
 /// What was taken out of a stream and not yet given to a run.
 #[derive(Debug, Default)]
-pub(crate) struct Peeked(Mutex<State>);
+pub(crate) struct Prefix(Mutex<State>);
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) ended: bool,
 }
 
-impl Peeked {
+impl Prefix {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.0)
     }
@@ -38,7 +38,7 @@ impl Peeked {
         Some(n)
     }
 
-    /// Whether [`Peeked::give`] has something.
+    /// Whether [`Prefix::give`] has something.
     pub(crate) fn has_something(&self) -> bool {
         let state = self.lock();
         state.ended || state.given < state.bytes.len()

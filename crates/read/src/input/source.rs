@@ -16,7 +16,7 @@ use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
 use crate::input::codec::Decoder;
 use crate::input::descriptors::{self, InTurn, Permit};
-use crate::input::peeked::Peeked;
+use crate::input::peeked::Prefix;
 use crate::sync::lock;
 
 /// What a pipe may hold, as much as an ordinary user may ask for.
@@ -82,7 +82,7 @@ pub struct Source {
     /// What it is if its first bytes were looked at and are no text.
     foreign: OnceLock<Foreign>,
     /// What was taken out of a stream before the run.
-    pub(crate) peeked: Peeked,
+    pub(crate) peeked: Prefix,
     /// What makes a stream of a compressed source.
     #[cfg(feature = "decompress")]
     decoder: Option<Decoder>,
@@ -120,7 +120,7 @@ impl Source {
             device: None,
             inode: None,
             foreign: OnceLock::new(),
-            peeked: Peeked::default(),
+            peeked: Prefix::default(),
             #[cfg(feature = "decompress")]
             decoder: None,
             #[cfg(feature = "decompress")]

@@ -12,18 +12,18 @@ use crate::error::setting::Setting;
 use crate::error::{Error, Result};
 
 /// Binds the calling thread to some processors until it is dropped.
-pub(crate) struct Pinned {
+pub(crate) struct Affinity {
     before: CpuSet,
 }
 
-impl Pinned {
+impl Affinity {
     /// Tries each processor alone, then allows all of them.
     ///
     /// # Errors
     /// A processor doesn't exist, or the process may not use it.
-    pub(crate) fn new(cpus: &[u32]) -> Result<Pinned> {
+    pub(crate) fn new(cpus: &[u32]) -> Result<Affinity> {
         let before = sched_getaffinity(None).map_err(|errno| refused(cpus[0], errno))?;
-        let pinned = Pinned { before };
+        let pinned = Affinity { before };
         for &cpu in cpus {
             to(cpu)?;
         }
@@ -32,7 +32,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for Affinity {
     fn drop(&mut self) {
         // A failure is ignored: the thread was allowed these processors before.
         let _ = sched_setaffinity(None, &self.before);

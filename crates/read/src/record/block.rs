@@ -290,7 +290,7 @@ impl PaddedBuf {
 
 /// A record that is gathered piece by piece.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct LongRecord {
     /// Its bytes, as far as they are kept.
     pub bytes: PaddedBuf,
     /// Where it begins.
@@ -299,10 +299,10 @@ pub struct Gathered {
     reach: Option<u64>,
 }
 
-impl Gathered {
+impl LongRecord {
     /// A record that begins at `offset`. With a `reach` no more than its start is kept.
-    pub(crate) fn new(offset: u64, max_record: usize, reach: Option<u64>) -> Gathered {
-        Gathered {
+    pub(crate) fn new(offset: u64, max_record: usize, reach: Option<u64>) -> LongRecord {
+        LongRecord {
             bytes: PaddedBuf::from(&b""[..]),
             offset,
             cut: Cut {

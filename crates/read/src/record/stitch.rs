@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::record::block::Gathered;
+use crate::record::block::LongRecord;
 use crate::record::framing::{Effect, Framing, State};
 
 /// A buffer with what one read brought, and some spare bytes after it.
@@ -46,7 +46,7 @@ pub struct Release<P> {
     /// Where in the file the first of them begins.
     pub offset: u64,
     /// The record after them, where it didn't fit after the piece.
-    pub gathered: Option<Gathered>,
+    pub gathered: Option<LongRecord>,
     /// The piece's number in its span.
     pub index: u64,
 }
@@ -92,7 +92,7 @@ struct Open<P> {
     completed: bool,
     /// The next piece that the open record wants to hear of.
     next: u64,
-    gathered: Option<Gathered>,
+    gathered: Option<LongRecord>,
 }
 
 /// The stitching of one span.
@@ -502,7 +502,7 @@ impl<P: Piece> Open<P> {
             }
             let end = self.last_end(framing);
             let offset = self.offset + end as u64;
-            let mut gathered = Gathered::new(offset, max_record, reach);
+            let mut gathered = LongRecord::new(offset, max_record, reach);
             gathered.extend(&self.piece.bytes()[end..]);
             self.end = end;
             self.gathered = Some(gathered);

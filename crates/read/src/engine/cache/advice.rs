@@ -132,7 +132,7 @@ pub(crate) struct ReadAhead {
     files: Vec<(Arc<Source>, u64)>,
     /// Up to where in the input such files were requested.
     reached: AtomicU64,
-    asked: AtomicU64,
+    requested: AtomicU64,
 }
 
 impl ReadAhead {
@@ -145,7 +145,7 @@ impl ReadAhead {
                 .collect(),
             files: Vec::new(),
             reached: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
+            requested: AtomicU64::new(0),
         }
     }
 
@@ -203,13 +203,13 @@ impl ReadAhead {
             // A failure does no harm: the bytes are read when they are needed.
             let len = std::num::NonZeroU64::new(bytes);
             let _ = fadvise(file, from, len, Advice::WillNeed);
-            self.asked.fetch_add(bytes, Relaxed);
+            self.requested.fetch_add(bytes, Relaxed);
             from += bytes;
         }
     }
 
     /// Bytes that were requested.
     pub(crate) fn bytes(&self) -> u64 {
-        self.asked.load(Relaxed)
+        self.requested.load(Relaxed)
     }
 }

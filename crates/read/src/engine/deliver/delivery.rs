@@ -18,7 +18,7 @@ use crate::engine::window::Window;
 use crate::error::refusal::Refusal;
 use crate::error::{Error, Kind, OutOfMemory, Result};
 use crate::input::spans::Input;
-use crate::record::block::{Block, Gathered, SharedPages};
+use crate::record::block::{Block, LongRecord, SharedPages};
 use crate::record::framing::{Framing, State};
 use crate::record::nuls;
 use crate::record::stitch::Release;
@@ -191,12 +191,12 @@ impl<'a> Delivery<'a> {
     }
 
     /// A record to be gathered, which begins at `offset`.
-    pub(crate) fn gathered(&self, offset: u64) -> Gathered {
-        Gathered::new(offset, self.max_record, self.reach)
+    pub(crate) fn gathered(&self, offset: u64) -> LongRecord {
+        LongRecord::new(offset, self.max_record, self.reach)
     }
 
     /// Hands over a record that was gathered.
-    pub(crate) fn deliver_gathered(&self, file: u32, sequence: u64, record: Gathered) {
+    pub(crate) fn deliver_gathered(&self, file: u32, sequence: u64, record: LongRecord) {
         match record.cut.left_out {
             0 => self.deliver(&record.bytes.block(file, record.offset, sequence)),
             _ => self.deliver_cut(file, sequence, record),
@@ -204,7 +204,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Hands over the start of a record, with an end after it.
-    fn deliver_cut(&self, file: u32, sequence: u64, record: Gathered) {
+    fn deliver_cut(&self, file: u32, sequence: u64, record: LongRecord) {
         if record.is_beyond() {
             return self.oversized(file, record.offset, record.has_nuls());
         }

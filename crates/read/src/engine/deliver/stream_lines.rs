@@ -13,12 +13,12 @@ pub(crate) struct StreamLines {
     /// What ends a line.
     end: u8,
     /// For each source; `None` for one that can be read again.
-    sources: Vec<Option<Mutex<Counted>>>,
+    sources: Vec<Option<Mutex<LineCount>>>,
 }
 
 /// What is known of a stream whose blocks come in nearly any order.
 #[derive(Default)]
-struct Counted {
+struct LineCount {
     /// All bytes before this one were counted.
     to: u64,
     /// How many lines end in them.
@@ -51,13 +51,13 @@ impl StreamLines {
         (counted.to == at).then_some(counted.ends)
     }
 
-    fn counted(&self, file: u32) -> Option<MutexGuard<'_, Counted>> {
+    fn counted(&self, file: u32) -> Option<MutexGuard<'_, LineCount>> {
         let counted = self.sources.get(file as usize)?.as_ref()?;
         Some(lock(counted))
     }
 }
 
-impl Counted {
+impl LineCount {
     fn add(&mut self, block: Range<u64>, ends: u64) {
         self.ahead.insert(block.start, (block.end, ends));
         while let Some((to, ends)) = self.ahead.remove(&self.to) {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn blocks_come_in_any_order() {
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
-            let mut counted = Counted::default();
+            let mut counted = LineCount::default();
             let blocks = [(0..4, 1), (4..9, 2), (9..10, 0)];
             for at in order {
                 let (block, ends) = blocks[at].clone();
@@ -88,7 +88,7 @@ mod tests {
             assert!(counted.ahead.is_empty());
         }
         // What fails ends the count, whatever comes after.
-        let mut counted = Counted::default();
+        let mut counted = LineCount::default();
         counted.add(8..20, 5);
         counted.add(0..3, 1);
         assert_eq!((counted.to, counted.ends), (3, 1));

@@ -22,7 +22,7 @@ use crate::input::caching::Caching;
 use crate::input::source::{Source, refused_late};
 use crate::linux::reads::read_at;
 use crate::linux::retry;
-use crate::record::block::{Block, Gathered};
+use crate::record::block::{Block, LongRecord};
 use crate::record::framing::State;
 use crate::record::stitch::Piece;
 use crate::sync::lock;
@@ -333,7 +333,7 @@ impl Task<'_> {
     }
 
     /// Reads on for the end of a record.
-    fn gather(&self, mut record: Gathered) -> Result<()> {
+    fn gather(&self, mut record: LongRecord) -> Result<()> {
         let (delivery, file) = (self.local.delivery, self.claim.source);
         let (len, framing) = (self.source.len().unwrap_or(0), delivery.framing);
         let offset = record.offset;

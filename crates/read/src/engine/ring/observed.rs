@@ -8,7 +8,7 @@ use crate::engine::ring::seam::{Completion, Ring, Submission};
 use crate::linux::threads;
 
 /// A ring, and who looks at it. It is made and dropped on the thread that submits.
-pub(crate) struct Observed<'a, R> {
+pub(crate) struct ObservedRing<'a, R> {
     ring: &'a mut R,
     observer: Option<&'a Arc<dyn Observer>>,
     /// When the read into a slot was submitted, by the slot's index.
@@ -17,9 +17,9 @@ pub(crate) struct Observed<'a, R> {
     cpu: Duration,
 }
 
-impl<'a, R: Ring> Observed<'a, R> {
+impl<'a, R: Ring> ObservedRing<'a, R> {
     pub(crate) fn new(ring: &'a mut R, observer: Option<&'a Arc<dyn Observer>>) -> Self {
-        Observed {
+        ObservedRing {
             ring,
             observer,
             submitted: Vec::new(),
@@ -36,7 +36,7 @@ impl<'a, R: Ring> Observed<'a, R> {
     }
 }
 
-impl<R: Ring> Ring for Observed<'_, R> {
+impl<R: Ring> Ring for ObservedRing<'_, R> {
     fn submit(&mut self, submission: Submission) {
         if let Some(observer) = self.observer {
             let now = Instant::now();
@@ -67,7 +67,7 @@ impl<R: Ring> Ring for Observed<'_, R> {
     }
 }
 
-impl<R> Drop for Observed<'_, R> {
+impl<R> Drop for ObservedRing<'_, R> {
     fn drop(&mut self) {
         if let Some(observer) = self.observer {
             observer.ring_ended(threads::own_cpu().saturating_sub(self.cpu));

@@ -15,7 +15,7 @@ use crate::engine::deliver::delivery::{Delivery, Ready};
 use crate::engine::plan::buffers::Plan;
 use crate::engine::plan::settings::MAX_BLOCK;
 use crate::engine::ring::dispatcher::{Counters, Dispatcher};
-use crate::engine::ring::observed::Observed;
+use crate::engine::ring::observed::ObservedRing;
 use crate::engine::ring::raw::RawRing;
 use crate::engine::ring::setup::Facts;
 use crate::error::refusal::{Refusal, Refuser};
@@ -225,7 +225,7 @@ impl Rig {
         let (config, plan, first) = (common.config, share.plan, share.sequence);
         let dispatcher = Dispatcher::new(&share.spans, common.delivery, plan, self.slots, first);
         let wakeup = self.ring.wakeup();
-        let mut observed = Observed::new(&mut self.ring, config.observer.as_ref());
+        let mut observed = ObservedRing::new(&mut self.ring, config.observer.as_ref());
         let reading = dispatcher.run(&mut observed, &mut self.returned, release, &*config.notice);
         let counters = self.runtime.block_on(wakeup.drive(reading));
         drop(observed);

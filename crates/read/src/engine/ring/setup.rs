@@ -89,10 +89,10 @@ impl Setup {
             }
         }
         match self.task_run {
-            None => {}
-            Some(TaskRun::Coop) => drop(builder.setup_coop_taskrun()),
-            Some(TaskRun::Defer) => drop(builder.setup_single_issuer().setup_defer_taskrun()),
-        }
+            None => &mut builder,
+            Some(TaskRun::Coop) => builder.setup_coop_taskrun(),
+            Some(TaskRun::Defer) => builder.setup_single_issuer().setup_defer_taskrun(),
+        };
         if self.iopoll {
             builder.setup_iopoll();
         }
