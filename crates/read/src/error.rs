@@ -162,7 +162,7 @@ impl Error {
         Error::new(kind, describe(error)).with_errno(error)
     }
 
-    /// A failure to write the output. An [`Error`] within is given as it is.
+    /// A failure to write the output. An [`Error`] within is returned.
     pub fn output(error: &io::Error) -> Self {
         let failure = Error::io(error);
         match error.raw_os_error() {
@@ -352,7 +352,7 @@ impl From<&io::Error> for Error {
 
 impl std::error::Error for Error {}
 
-/// What a thread panics with if there is no memory for a table of so many bytes.
+/// What a thread panics with if there is no memory for a table of this size.
 pub struct OutOfMemory(pub usize);
 
 /// What data and names of files bring into a line must neither end it nor control a terminal.

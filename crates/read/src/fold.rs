@@ -101,7 +101,7 @@ pub trait Fold: Sync {
     /// Does what is left to do once all blocks were added.
     ///
     /// # Errors
-    /// Only now it is known that the job has failed. The run ends with this error as it is.
+    /// Only now it is known that the job has failed. The run ends with this error.
     fn complete(&self, total: &mut Self::Partial) -> Result<()> {
         let _ = total;
         Ok(())

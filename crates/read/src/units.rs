@@ -18,7 +18,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// So many bytes in so many seconds: `2.10 GiB/s`.
+/// Bytes in a second, in words: `2.10 GiB/s`.
 pub fn rate(bytes: u64, seconds: f64) -> String {
     let per_second = bytes as f64 / seconds.max(1e-9);
     let unit = unit(per_second as u64);

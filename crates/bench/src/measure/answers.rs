@@ -33,7 +33,7 @@ struct Answer {
 const SHOWN: usize = 64 << 10;
 
 impl Answers {
-    /// No answers yet about a file of so many bytes.
+    /// No answers yet about a file of this size.
     pub fn new(file_bytes: u64) -> Answers {
         Answers {
             file_bytes,

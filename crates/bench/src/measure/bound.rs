@@ -11,7 +11,7 @@ const ONE: f64 = 1.03;
 /// Below this share nothing is said to limit a result: it waits for something else.
 const LIMITS: f64 = 0.5;
 
-/// Finds what limits each row of a case over a file of so many bytes.
+/// Finds what limits each row of a case over a file of this size.
 pub fn find(case: &mut Case, ceilings: &Ceilings, size_bytes: u64, cores: usize) {
     for row in &mut case.rows {
         let bound = bound(row, ceilings, size_bytes, cores);

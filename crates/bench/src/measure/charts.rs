@@ -23,7 +23,7 @@ const BAR: f64 = 16.0;
 const AXIS: f64 = 34.0;
 /// A line of labels.
 const LINE: f64 = 16.0;
-/// A ceiling further away than so many times the fastest result isn't drawn: it doesn't matter.
+/// A ceiling of more than this many times the fastest result isn't drawn: it doesn't matter.
 const NEAR: f64 = 2.5;
 /// Columns of a name that fit before its bar.
 const NAME: usize = 32;

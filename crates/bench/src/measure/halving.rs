@@ -48,7 +48,7 @@ pub struct Findings {
 }
 
 impl Search {
-    /// Of so many settings, the reference among them.
+    /// Of this many settings, the reference among them.
     pub fn new(arms: usize) -> Search {
         Search {
             arms: vec![Arm::default(); arms],

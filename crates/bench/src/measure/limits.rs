@@ -11,7 +11,7 @@ pub struct Ceilings {
     pub device_gib_per_s: Option<Spread>,
     /// The rate at which all threads copy out of the page cache. Of runs of the cached cases.
     pub page_cache_copy_gib_per_s: Option<Spread>,
-    /// The rate at which so many threads read memory.
+    /// The rate at which threads read memory, by their number.
     #[serde(default)]
     pub memory: Vec<MemoryRate>,
     /// What couldn't be measured, and why.
@@ -19,7 +19,7 @@ pub struct Ceilings {
     pub missing: Vec<String>,
 }
 
-/// How fast so many threads read memory.
+/// How fast a number of threads reads memory.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct MemoryRate {
     /// Threads.

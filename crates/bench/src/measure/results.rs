@@ -224,7 +224,7 @@ impl Case {
         named.or_else(|| self.shown().find(counts))
     }
 
-    /// Makes the figures of all runs over a file of so many bytes.
+    /// Makes the figures of all runs over a file of this size.
     pub fn summarise(&mut self, size_bytes: u64, baseline: Option<&str>) {
         let runs = || self.rows.iter().flat_map(|row| &row.runs);
         self.resident_share = Spread::of(runs().map(|run| run.resident_share));

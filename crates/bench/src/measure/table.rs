@@ -187,7 +187,7 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{:space$}", "")
 }
 
-/// A text of at most so many columns.
+/// A text of at most `width` columns.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.into();

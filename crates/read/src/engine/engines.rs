@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
             self.count_local(local);
         }
         let (counters, facts) = match ran {
-            // It was to be had a moment ago, and nothing was read yet.
+            // The probe's ring was granted a moment ago, and nothing was read yet.
             Err(error) if self.config.engine == Engine::Auto && knobs.needing_ring().is_none() => {
                 return self.without_ring(&error, "there is no io_uring", spans);
             }

@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         self.uring_or_pread(&split.cold, caching, &split.resident)
     }
 
-    /// Whether an input of so many bytes stays in the page cache when `auto` has read it. What was named for rings or for the
+    /// Whether an input of this size stays in the page cache when `auto` has read it. What was named for rings or for the
     /// page cache is kept to.
     pub(crate) fn fits_page_cache(&self, bytes: u64) -> bool {
         let named = self.config.caching() != Caching::Cached || !self.is_left_to_auto();

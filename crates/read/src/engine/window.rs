@@ -55,7 +55,7 @@ enum Stage {
 }
 
 impl Window {
-    /// A window of so many numbers, at least one. The first number is 0.
+    /// A window of `size` numbers, at least one. The first number is 0.
     pub(crate) fn new(size: u64) -> Arc<Window> {
         Arc::new(Window {
             size: size.max(1),

@@ -87,7 +87,7 @@ impl Codec {
         )
     }
 
-    /// What reads the text in `compressed`, with at least so many bytes of memory once it takes some.
+    /// What reads the text in `compressed`, with at least `least` bytes of memory once it takes some.
     fn reader(
         self,
         compressed: Compressed,
@@ -363,7 +363,7 @@ impl Decoder {
     }
 }
 
-/// A failure of a decoder, with its format. What the kernel says stays as it is.
+/// A failure of a decoder, with its format. An error of the kernel isn't changed.
 fn named(codec: Codec, error: io::Error) -> io::Error {
     let is_refused = |error: &(dyn std::error::Error + Send + Sync + 'static)| error.is::<Error>();
     if error.raw_os_error().is_some() || error.get_ref().is_some_and(is_refused) {

@@ -146,7 +146,7 @@ pub(crate) fn in_turn_at_once() -> usize {
     (shares().in_turn / 2).max(1)
 }
 
-/// Allows so many files to be open at once: raises the soft limit on descriptors to the hard one, and enlarges their
+/// Allows this many files to be open at once: raises the soft limit on descriptors to the hard one, and enlarges their
 /// table now. With several threads each growth waits until all processors have seen it, so this is to be called before
 /// there are any.
 pub fn raise_descriptor_limit(files: usize) {

@@ -1,7 +1,7 @@
 //! The frames of one compressed file, decoded side by side: frames of zstd and lz4, and streams of bzip2, as parallel
 //! compressors write them.
 //!
-//! A thread takes the next frames as soon as it is free, and hands on their text in pieces through a channel of its own.
+//! A thread takes the next frames as soon as it is free, and hands on their text in pieces through a channel.
 //! The reader empties one channel after the other. So memory is bounded whatever the frames are: for each thread the
 //! pieces of a channel, and what a decoder needs.
 
@@ -23,7 +23,7 @@ const PIECE: usize = 256 << 10;
 const WAITING: usize = 16;
 /// The fewest compressed bytes that a thread takes, but for the last ones.
 const PART_MIN: u64 = 256 << 10;
-/// The file is read ahead by so many bytes from where a part begins.
+/// How far the file is read ahead from where a part begins.
 const AHEAD: u64 = 8 << 20;
 /// Bytes that the kernel reads ahead at a call, whatever the drive.
 const AHEAD_AT_ONCE: u64 = 256 << 10;

@@ -14,7 +14,7 @@ use crate::units::size;
 /// What a file is loaded by: little enough that a read of it is a matter of moments.
 const LOAD: usize = 8 << 20;
 
-/// Reads whole files into memory, each of at most so many bytes. `reads` gets each read before it begins.
+/// Reads whole files into memory, each of at most `most` bytes. `reads` gets each read before it begins.
 ///
 /// # Errors
 /// A file can't be read, or is larger.

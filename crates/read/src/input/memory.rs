@@ -62,7 +62,7 @@ pub(crate) enum Subject {
     Part,
 }
 
-/// A decoder has to begin anew with so many bytes of memory.
+/// A decoder has to begin anew with this much memory.
 #[derive(Debug)]
 pub(crate) struct Restart(pub(crate) u64);
 
@@ -94,7 +94,7 @@ impl Share {
         }
     }
 
-    /// Has so many bytes from now on, unless it has more. Waits while others have them.
+    /// Takes this much memory, unless it has more. Waits while others have them.
     ///
     /// # Errors
     /// That is more than the limit; or [`Restart`].

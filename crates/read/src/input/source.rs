@@ -38,9 +38,9 @@ pub(crate) enum Shape {
 
 /// What somebody did to a file while it was open.
 pub(crate) enum Change {
-    /// It has so many bytes now, fewer than before.
+    /// Its size now, which is smaller.
     Cut(u64),
-    /// It has so many bytes now, more than before.
+    /// Its size now, which is larger.
     Grown(u64),
     /// Something was written to it, or cut off.
     Written,
@@ -483,7 +483,7 @@ impl Source {
         }
     }
 
-    /// Whether blocks of so many bytes can be read past the page cache.
+    /// Whether blocks of this size can be read past the page cache.
     pub(crate) fn takes_direct(&self, block: u64) -> bool {
         block.is_multiple_of(self.direct_align()) && self.direct().is_ok()
     }

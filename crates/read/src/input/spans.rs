@@ -89,7 +89,7 @@ impl Input {
         self.decompressed_by(processors.map_or(1, usize::from))
     }
 
-    /// The same, each source by at most so many threads. Formats and files differ in how many can work at once.
+    /// The same, each source by at most `threads` threads. Formats and files differ in how many can work at once.
     ///
     /// # Errors
     /// See [`Input::decompressed`].
@@ -110,7 +110,7 @@ impl Input {
         Ok(self)
     }
 
-    /// The same, where all decoders together have at most so many bytes of memory for what the data makes them keep: the
+    /// The same, where all decoders together have at most `bytes` bytes of memory for what the data makes them keep: the
     /// windows of zstd and xz. They wait for each other. A file that takes more alone is an error of the run. The default
     /// is 1 GiB.
     #[cfg(feature = "decompress")]

@@ -252,7 +252,7 @@ impl AddressRange {
     /// It can't be read, or the kernel lacks MADV_POPULATE_READ.
     pub fn populate(&self, at: usize) -> io::Result<()> {
         assert!(at.checked_add(PAGE).is_some_and(|end| end <= self.len));
-        // SAFETY: the page lies in the range; its content stays as it is.
+        // SAFETY: the page lies in the range; its content isn't changed.
         unsafe {
             let page = self.base.as_ptr().add(at).cast();
             madvise(page, PAGE, Advice::LinuxPopulateRead)?;

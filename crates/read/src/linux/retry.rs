@@ -11,7 +11,7 @@ pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
 }
 
-/// Whether a call that has failed after so many `tries` is to be made again. It waits before.
+/// Whether a failed call is to be made again, after `tries` retries. It waits before.
 pub(crate) fn again(error: &io::Error, tries: &mut u32) -> bool {
     let retries = is_transient(error) && *tries < MOST;
     if retries {

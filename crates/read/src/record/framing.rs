@@ -75,7 +75,7 @@ impl Effect {
     }
 }
 
-/// Where records end. A job names one, and everybody between the file and the job goes by it.
+/// Where records end. A job names one, and all code between the file and the job uses it.
 ///
 /// Behind a record's end the state is [`State::START`]. A framing without a state needs only [`Framing::first_end`]
 /// and [`Framing::last_end`].

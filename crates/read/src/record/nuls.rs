@@ -36,7 +36,7 @@ fn first(bytes: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// What is wrong with a record that has a run of so many.
+/// The error of a record that has a run of this length.
 pub(crate) fn cause(bytes: u64, is_hinted: bool) -> Cause {
     let why = format!("{bytes} NUL bytes stand in the record");
     match is_hinted {

@@ -198,7 +198,7 @@ fn available_memory() -> Option<u64> {
     proc::kib_field(&text, "MemAvailable")
 }
 
-/// Whether an input of so many bytes fits into the memory that is available, and leaves most of it.
+/// Whether an input of this size fits into the memory that is available, and leaves most of it.
 pub fn fits(memory: &MemoryLimit, bytes: u64) -> bool {
     bytes <= memory.page_cache(available_memory().unwrap_or(0))
 }

@@ -62,7 +62,7 @@ struct Next {
     at: u64,
     /// Claims handed out so far.
     sequence: u64,
-    /// Workers that are at it.
+    /// Workers that take claims.
     workers: usize,
 }
 

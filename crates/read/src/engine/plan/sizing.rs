@@ -91,7 +91,7 @@ impl MemoryLimit {
         self.within(block, buffers(block))
     }
 
-    /// The bytes that each of so many workers reads at once, and maps at once.
+    /// The bytes that each worker reads at once, and maps at once.
     pub(crate) fn local_blocks(&self, threads: usize, stateful: bool) -> (usize, usize) {
         let (read, map) = match stateful {
             true => (STATEFUL_BLOCK, STATEFUL_BLOCK),
@@ -112,7 +112,7 @@ impl MemoryLimit {
     }
 
     /// How far the run reads ahead itself, where the memory is too small for the kernel's read-ahead: `usual`
-    /// bytes (`None`: unknown) of a file of `len`, at each of so many places.
+    /// bytes (`None`: unknown) of a file of `len`, at each of `places`.
     ///
     /// Pages that are being read can't be reclaimed. Each place has two windows of them; when they fill the
     /// group, the next page that anybody needs gets the process killed.
@@ -150,7 +150,7 @@ impl MemoryLimit {
     }
 }
 
-/// Buffers of `block` bytes for each of so many rings: one for each read in flight, and two for each worker.
+/// Buffers of `block` bytes for each of the `rings`: one for each read in flight, and two for each worker.
 /// Small blocks get spare ones, and at least a mebibyte in all (up to 256 buffers), so that workers and
 /// dispatcher needn't wake each other for every block.
 pub(crate) fn buffers(block: usize, depth: usize, threads: usize, rings: usize) -> usize {
@@ -159,7 +159,7 @@ pub(crate) fn buffers(block: usize, depth: usize, threads: usize, rings: usize) 
     needed.max((LARGE_BLOCK / block).min(256))
 }
 
-/// The most buffers for so many reads: touching fresh memory takes about as long as a read into it, and a
+/// The most buffers for a number of reads: touching fresh memory takes about as long as a read into it, and a
 /// file that is mostly cached leaves few reads.
 pub(crate) fn buffers_at_most(reads: u64) -> usize {
     usize::try_from(reads / 4).map_or(usize::MAX, |quarter| quarter.max(BUFFERS_MIN))

@@ -48,7 +48,7 @@ pub(crate) fn requests() -> (Requests, Arrivals) {
 }
 
 impl Requests {
-    /// What reads `source` ahead in blocks of so many bytes, of which so many may be buffered or under way.
+    /// What reads `source` ahead in blocks of `block` bytes. At most `capacity` of them are buffered or under way.
     pub(crate) fn of(
         &self,
         source: &Arc<Source>,

@@ -98,7 +98,7 @@ struct Read {
     index: u64,
     /// The bytes of the file that are wanted.
     want: Range<u64>,
-    /// Of a stream: so many of them hold no record end, and the state after these.
+    /// Of a stream: the length of the part that holds no record end, and the state after it.
     searched: (usize, State),
 }
 

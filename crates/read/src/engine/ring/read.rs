@@ -3,7 +3,7 @@
 //!
 //! A file is read while it is waited on. A stream is read when it has something: until then the runtime waits for its
 //! descriptor beside all else. So `read()` keeps nobody waiting, whatever pace the stream has, and what has come is
-//! handed on soon. The descriptor stays as it is, since `O_NONBLOCK` would be set for all processes that share it.
+//! handed on soon. The descriptor's flags aren't changed, since `O_NONBLOCK` would be set for all processes that share it.
 
 use std::collections::VecDeque;
 use std::io;

@@ -35,7 +35,7 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// A first read of so many bytes from `offset` on.
+    /// A first read of `len` bytes from `offset` on.
     pub(crate) fn new(
         source: Arc<Source>,
         offset: u64,

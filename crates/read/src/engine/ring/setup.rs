@@ -169,7 +169,7 @@ impl Setup {
         Refusal::not_granted(choice, by, why)
     }
 
-    /// Registers buffers of so many bytes in all, unless the set-up says not to. Returns whether they are registered.
+    /// Registers buffers, of `bytes` bytes in all, unless the set-up says not to. Returns whether they are registered.
     ///
     /// # Errors
     /// The kernel refuses, and registered buffers were asked for.

@@ -12,7 +12,7 @@ use crate::record::stitch::Stitcher;
 /// How far a read past a span's end looks for the end of the last record.
 const EXTENSION: u64 = 16 << 10;
 
-/// Reads of so many bytes past the page cache gain nothing from being made part of larger ones, and lose
+/// Reads of this size past the page cache gain nothing from being made part of larger ones, and lose
 /// where none is answered before the end of all. Smaller ones gain more than they lose.
 const LARGE: u64 = 512 << 10;
 
