@@ -5,6 +5,7 @@ mod aggregates;
 mod allocations;
 mod answers;
 mod bench;
+mod cancellation;
 mod catalogue;
 mod changing;
 mod compressed;

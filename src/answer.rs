@@ -17,7 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 use memchr::memchr;
 use rayon::prelude::*;
-use ringfold_read::{Error, Kind as ErrorKind, Result};
+use ringfold_read::internals::cancellable;
+use ringfold_read::{CancellationToken, Error, Kind as ErrorKind, Result};
 
 use crate::aggregate::definition::Kind;
 use crate::aggregate::state::{Outcome, Rounding};
@@ -319,6 +320,10 @@ impl Answer {
     /// There is no such column, which [`Plan::check_layout`](crate::query::Plan::check_layout) says before; or the groups have
     /// outgrown the memory, and files of them can't be written or read back.
     pub fn sort(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
+        cancellable(|| self.sort_rows(sort, first)).flatten()
+    }
+
+    fn sort_rows(&mut self, sort: &Sort, first: Option<usize>) -> Result<()> {
         let first = first.unwrap_or(usize::MAX);
         let columns = match sort {
             Sort::Unsorted => {
@@ -396,8 +401,9 @@ impl Answer {
     fn order(&self) -> &[Group] {
         self.order.get().unwrap_or_else(|| {
             // Not where others wait for it: they may be threads that take part.
-            let sorted = self.all.sorted(self.found.clone(), &self.key_order);
-            self.order.get_or_init(|| sorted)
+            // The rows of an answer that was cancelled aren't there, which [`Answer::check`] says.
+            let sorted = cancellable(|| self.all.sorted(self.found.clone(), &self.key_order));
+            self.order.get_or_init(|| sorted.unwrap_or_default())
         })
     }
 
@@ -511,8 +517,10 @@ impl Answer {
     /// when all rows have been read.
     ///
     /// # Errors
-    /// Some could not.
+    /// Some could not, or [`Config::cancellation`](crate::Config::cancellation) has ended the run meanwhile.
     pub fn check(&self) -> Result<()> {
+        let token = self.all.table().cancellation.as_ref();
+        token.map_or(Ok(()), CancellationToken::check)?;
         match &self.stored {
             Some(stored) if stored.has_failed.load(Relaxed) => Err(stored.lost()),
             _ => Ok(()),

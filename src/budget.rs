@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use ringfold_read::CancellationToken;
 use ringfold_read::internals::{cgroups, describe, errno_name, proc};
 
 use crate::refusal::Refusal;
@@ -39,11 +40,17 @@ pub(crate) struct Budget {
     shares: AtomicU64,
     /// Held by who writes long groups.
     writing: Mutex<()>,
+    /// Ends the run, and what is done with its groups.
+    pub(crate) cancellation: Option<CancellationToken>,
 }
 
 impl Budget {
     /// A budget of so many bytes. `None` is a part of the available memory, or of the control group's limit.
-    pub(crate) fn new(bytes: Option<u64>, directory: &Path) -> Arc<Self> {
+    pub(crate) fn new(
+        bytes: Option<u64>,
+        directory: &Path,
+        cancellation: Option<CancellationToken>,
+    ) -> Arc<Self> {
         Arc::new(Budget {
             bytes: bytes.map_or_else(OnceLock::new, OnceLock::from),
             share_min: if bytes.is_some() { 0 } else { SHARE_MIN },
@@ -51,6 +58,7 @@ impl Budget {
             used: AtomicU64::new(0),
             shares: AtomicU64::new(0),
             writing: Mutex::new(()),
+            cancellation,
         })
     }
 
@@ -72,6 +80,11 @@ impl Budget {
     pub(crate) fn turn(&self, largest: usize) -> Option<MutexGuard<'_, ()>> {
         let guard = || self.writing.lock().unwrap_or_else(|e| e.into_inner());
         (largest > LARGE).then(guard)
+    }
+
+    /// Leaves the work if the run was cancelled, see [`CancellationToken::unwind`].
+    pub(crate) fn unwind(&self) {
+        self.cancellation.as_ref().inspect(|token| token.unwind());
     }
 
     /// Bytes of all shares together.
@@ -171,7 +184,7 @@ mod tests {
 
     #[test]
     fn large_shares_are_reduced() {
-        let budget = Budget::new(Some(100), Path::new("/"));
+        let budget = Budget::new(Some(100), Path::new("/"), None);
         let mut shares = [(); 3].map(|()| Share::new(&budget));
         assert!(!shares[0].set(60));
         assert!(!shares[1].set(40));
@@ -186,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_default_is_looked_up_for_large_partials_only() {
-        let budget = Budget::new(None, Path::new("/"));
+        let budget = Budget::new(None, Path::new("/"), None);
         let mut share = Share::new(&budget);
         assert!(!share.set(SHARE_MIN - 1));
         assert_eq!(budget.bytes.get(), None);

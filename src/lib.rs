@@ -89,6 +89,11 @@
 //! What isn't available is an [`Error`] with a [`Refusal`] that a program can match. Nothing that was asked for is given up in
 //! silence: [`Stats`] tell what a run did, and [`Config::notice`] gets what the user should know meanwhile.
 //!
+//! A run belongs to its caller: [`Config::cancellation`] ends it from another thread, [`Config::progress`] says how far it has
+//! come. Of the process it changes nothing but the handler of SIGBUS, which [`decline_sigbus_handler`] says more of: no other
+//! signal, no panic hook, no limit, no descriptor that it hasn't opened. Only [`query::Partial::open`] of `-` reads the standard
+//! input.
+//!
 //! Without the feature `cli` (on by default) there is only the library.
 
 // The modules in the order of the data's way, after what all of them stand on.
@@ -145,11 +150,12 @@ pub use partial::receipt::Receipt;
 pub use ringfold_read::internals::Level;
 #[doc(inline)]
 pub use ringfold_read::{
-    Begin, Block, BlockError, CacheUse, Cause, Choice, Config, Delimited, Effect, Engine, Error,
-    Facility, Fields, FileAdvice, Finished, Fold, Foreign, Framing, HugePages, Input, Kind, Knobs,
-    Malformed, MapAdvice, Notice, Observer, Ordered, Overdue, PADDING, PaddedBuf, Quoted, Refusal,
-    Refuser, Result, RingDefaults, STATES_MAX, Setting, SharedPages, Sink, Source, Span, Speller,
-    State, Stats, TaskRun, decline_sigbus_handler, fold, pool, run,
+    Begin, Block, BlockError, CacheUse, CancellationToken, Cause, Choice, Config, Delimited,
+    Effect, Engine, Error, Facility, Fields, FileAdvice, Finished, Fold, Foreign, Framing,
+    HugePages, Input, Kind, Knobs, Malformed, MapAdvice, Notice, Observer, Ordered, Overdue,
+    PADDING, PaddedBuf, Progress, Quoted, Refusal, Refuser, Result, RingDefaults, STATES_MAX,
+    Setting, SharedPages, Sink, Source, Span, Speller, State, Stats, TaskRun,
+    decline_sigbus_handler, fold, pool, run,
 };
 
 /// What benchmarks, fuzzing and the tests of the program look at. It may change at any time.

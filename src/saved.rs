@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use ringfold_read::internals::cancellable;
 use ringfold_read::{Config, Error, Input, Result, Stats, fold};
 
 use crate::aggregate::definition::Slot;
@@ -68,6 +69,10 @@ impl Answer {
     /// `out` can't be written, or groups that went to files can't be read back, which is an [`Error`] within the
     /// [`io::Error`].
     pub fn save(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
+        cancellable(|| self.write(plan, receipt, out)).map_err(io::Error::other)?
+    }
+
+    fn write(&self, plan: &Plan, receipt: &Receipt, out: impl Write) -> io::Result<()> {
         let counts = Counts {
             rows: self.rows,
             filtered: self.filtered,
@@ -89,6 +94,7 @@ impl Answer {
             let sources = (0..run.description.sources.len() as u32).collect();
             let mut merge = Merge::new([(run, sources)]).map_err(lost)?;
             while merge.next(writer.gathered()).map_err(lost)? {
+                plan.budget.unwind();
                 writer.write_full()?;
             }
             return writer.finish().map(drop);

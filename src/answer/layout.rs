@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ringfold_read::internals::cancellable;
 use ringfold_read::{Error, Kind, Result};
 
 use crate::answer::Answer;
@@ -175,6 +176,10 @@ impl Answer {
     /// The answer has no such column, which [`Plan::check_layout`](crate::query::Plan::check_layout) says before; or files of
     /// groups can't be written or read back.
     pub fn lay_out(&mut self, layout: &Layout) -> Result<()> {
+        cancellable(|| self.lay_out_rows(layout)).flatten()
+    }
+
+    fn lay_out_rows(&mut self, layout: &Layout) -> Result<()> {
         let keys = &self.names[..self.columns.keys];
         let (per, pivot) = (layout.per_keys(keys)?, layout.pivot_key(keys)?);
         if layout.has_total {

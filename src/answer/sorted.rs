@@ -89,6 +89,7 @@ impl Columns<'_> {
     }
 
     fn row<'g>(&self, groups: &'g Groups, group: Group) -> Row<'g> {
+        groups.table().unwind();
         let first = self.columns.first();
         Row {
             groups,
@@ -114,6 +115,7 @@ impl Columns<'_> {
     }
 
     fn compare(&self, one: &Row<'_>, two: &Row<'_>) -> Ordering {
+        one.groups.table().unwind();
         let Some((first, others)) = self.columns.split_first() else {
             return self.by_key(one, two);
         };

@@ -1,8 +1,6 @@
 //! `ringfold generate`: measurements to try the other commands on.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::Result;
 use crate::generate::Generate;
@@ -10,7 +8,7 @@ use clap::Args;
 use ringfold_read::internals::units;
 
 use crate::cli::console::{open_output, say, usage, write_output};
-use crate::cli::progress::{Bar, When};
+use crate::cli::progress::{self, Bar, When};
 use crate::cli::size::{count, size};
 
 /// Write measurements: `key;value` lines, the same ones for the same seed
@@ -64,14 +62,18 @@ impl Command {
         let rows = self.rows.filter(|_| self.keys.is_none());
         let expected = rows.map(|rows| (rows as f64 * 13.8) as u64);
         let expected = self.bytes.or(expected);
-        let done = Arc::new(AtomicU64::new(0));
-        let bar = Bar::start(self.progress, self.quiet, expected, Arc::clone(&done));
+        let bar = Bar::of(self.progress, self.quiet);
+        let tick = |_, bytes| {
+            if let Some(bar) = &bar {
+                bar(bytes, expected);
+            }
+        };
         let mut generated = None;
         let written = write_output(open_output(Some(&self.output))?, |out| {
-            generated = Some(generate.run(out, &|_, bytes| done.store(bytes, Relaxed))?);
+            generated = Some(generate.run(out, &tick)?);
             Ok(())
         });
-        bar.finish();
+        progress::clear();
         written?;
         if let (Some(generated), false) = (generated, self.quiet) {
             let (rows, bytes) = (

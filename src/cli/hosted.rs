@@ -4,8 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use clap::{CommandFactory, ValueEnum};
 use rayon::ThreadPool;
@@ -21,21 +20,25 @@ use crate::cli::{aggregate, ending, help, merge, pointer, spell};
 use crate::job::count::Counted;
 use crate::query::{Answer, Description, Partial, Plan};
 use crate::report::grid::GridFormat;
-use crate::{Error, Input, Receipt, Result, Stats};
+use crate::{CancellationToken, Error, Input, Progress, Receipt, Result, Stats};
 
 /// What a run shares with its host, on any thread.
 #[derive(Clone, Default)]
 pub struct Host {
-    done: Arc<AtomicU64>,
-    total: Arc<OnceLock<Option<u64>>>,
+    progress: Arc<Mutex<(u64, Option<u64>)>>,
+    cancellation: CancellationToken,
     pub(super) lines: Lines,
 }
 
 impl Host {
     /// The bytes that were read, and all that there are, if it is known.
     pub fn progress(&self) -> (u64, Option<u64>) {
-        let total = self.total.get().copied().flatten();
-        (self.done.load(Relaxed), total)
+        *self.progress.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Ends the run with an error of [`Kind::Cancelled`](crate::Kind::Cancelled).
+    pub fn cancel(&self) {
+        self.cancellation.cancel();
     }
 
     /// What the program would have written to stderr since the last call, a line each.
@@ -43,10 +46,16 @@ impl Host {
         self.lines.take()
     }
 
-    /// Begins to read an input; returns what counts its bytes.
-    pub(super) fn begin(&self, input: &Input) -> Arc<AtomicU64> {
-        let _ = self.total.set(input.len());
-        Arc::clone(&self.done)
+    /// What follows a run's progress.
+    pub(super) fn follower(&self) -> Arc<Progress> {
+        let progress = Arc::clone(&self.progress);
+        Arc::new(move |done, total| {
+            *progress.lock().unwrap_or_else(|e| e.into_inner()) = (done, total);
+        })
+    }
+
+    pub(super) fn cancellation(&self) -> CancellationToken {
+        self.cancellation.clone()
     }
 }
 
@@ -174,6 +183,7 @@ pub fn answer(
         };
         let (layout, shown) = command.shown(Form::Grid(GridFormat::Csv))?;
         let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
+        let merged = merged.cancellation(host.cancellation());
         merged.check_layout(&layout, &shown)?;
         command.check_missing(&merged, true)?;
         let pool = command.pool()?;
@@ -197,6 +207,7 @@ pub fn answer(
 pub fn merge(partials: &[Arc<Partial>], host: &Host) -> Result<Vec<u8>> {
     saying_to(Some(&host.lines), || {
         let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
+        let merged = merged.cancellation(host.cancellation());
         let mut bytes = Vec::new();
         let saved = merged.save(&mut bytes);
         saved.map_err(|error| Error::output(&error))?;

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ringfold_read::internals::units;
 use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::Progress;
 
 /// When to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,10 +22,11 @@ pub(super) enum When {
     Never,
 }
 
-/// A line that follows a counter of bytes.
+/// A line about bytes that are done.
 pub(super) struct Bar {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    started: Instant,
+    /// The last ticks: when, and how many bytes were done.
+    seen: Mutex<VecDeque<(Instant, u64)>>,
 }
 
 /// Runs shorter than this show nothing.
@@ -122,45 +123,38 @@ pub(super) fn show(now: &str, done: usize, all: usize, elapsed: Duration) {
 }
 
 impl Bar {
-    pub(super) fn start(when: When, quiet: bool, total: Option<u64>, done: Arc<AtomicU64>) -> Bar {
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = is_wanted(when, quiet).then(|| {
-            let stop = Arc::clone(&stop);
-            let follow = move || follow(total, &done, &stop);
-            // Without a thread the run goes on without progress.
-            std::thread::Builder::new().spawn(follow).ok()
-        });
-        Bar {
-            stop,
-            thread: thread.flatten(),
-        }
+    /// What draws the line, if somebody is to see it.
+    pub(super) fn of(when: When, quiet: bool) -> Option<Arc<Progress>> {
+        is_wanted(when, quiet).then(|| {
+            let started = Instant::now();
+            let bar = Bar {
+                started,
+                seen: Mutex::new(VecDeque::from([(started, 0)])),
+            };
+            Arc::new(move |done, total| bar.tick(done, total)) as Arc<Progress>
+        })
     }
 
-    pub(super) fn finish(mut self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
+    fn tick(&self, done: u64, total: Option<u64>) {
+        let now = Instant::now();
+        let mut seen = self.seen.lock().unwrap_or_else(|error| error.into_inner());
+        let is_early = seen.back().is_some_and(|(last, _)| now - *last < TICK);
+        if is_early || now - self.started < PATIENCE {
+            return;
         }
-    }
-}
-
-fn follow(total: Option<u64>, done: &AtomicU64, stop: &AtomicBool) {
-    let mut seen = VecDeque::from([(Instant::now(), 0)]);
-    std::thread::park_timeout(PATIENCE);
-    while !stop.load(Relaxed) {
-        let (now, done) = (Instant::now(), done.load(Relaxed));
         if seen.len() == TICKS {
             seen.pop_front();
         }
         seen.push_back((now, done));
         let (then, before) = seen[0];
         let bytes = done.saturating_sub(before);
-        let seconds = now.duration_since(then).as_secs_f64();
-        draw(&line(total, done, (bytes, seconds), width()));
-        std::thread::park_timeout(TICK);
+        draw(&line(
+            total,
+            done,
+            (bytes, (now - then).as_secs_f64()),
+            width(),
+        ));
     }
-    clear();
 }
 
 /// Columns that may be written to.

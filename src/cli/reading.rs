@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,11 +14,11 @@ use crate::budget::default_bytes;
 use crate::cli::console::{give_up, notice, saying_to, usage};
 use crate::cli::duration::duration;
 use crate::cli::hosted::Host;
-use crate::cli::progress::{Bar, When};
+use crate::cli::progress::{self, Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, profile, spell, stats};
 use crate::output::file::Output;
-use crate::{Config, Engine, Input, Result, RingDefaults};
+use crate::{Config, Engine, Input, Progress, Result, RingDefaults};
 
 /// Decoders have this part of the memory, within limits.
 const DECODERS: u64 = 4;
@@ -191,7 +190,7 @@ impl ReadFlags {
         )
     }
 
-    fn config(&self, input: &Input, progress: Arc<AtomicU64>) -> Result<Config> {
+    fn config(&self, input: &Input, progress: Option<Arc<Progress>>) -> Result<Config> {
         let quiet = self.quiet;
         let lines = self.host.as_ref().map(|host| host.lines.clone());
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
@@ -205,7 +204,8 @@ impl ReadFlags {
             threads: self.threads,
             max_record: self.max_record(),
             knobs: self.how.switches.knobs(),
-            progress: Some(progress),
+            cancellation: self.host.as_ref().map(Host::cancellation),
+            progress,
             io_timeout: self.how.io_timeout,
             observer: self
                 .is_watched()
@@ -232,17 +232,15 @@ impl ReadFlags {
         job: &T,
         out: &mut Output,
     ) -> Result<crate::Stats> {
-        let done = Arc::new(AtomicU64::new(0));
-        let mut config = self.config(input, Arc::clone(&done))?;
-        config.threads = threads.or(config.threads);
         // Somebody may be looking at the output on the same terminal, here or behind a pipe.
         let progress = match self.progress {
             When::Auto if !out.is_stored() => When::Never,
             when => when,
         };
-        let bar = Bar::start(progress, self.quiet, input.len(), done);
+        let mut config = self.config(input, Bar::of(progress, self.quiet))?;
+        config.threads = threads.or(config.threads);
         let transformed = crate::transform(input, &config, job, out);
-        bar.finish();
+        progress::clear();
         transformed
     }
 
@@ -252,20 +250,15 @@ impl ReadFlags {
         input: &Input,
         job: &F,
     ) -> Result<FoldOutput<F::Output>> {
-        let done = match &self.host {
-            Some(host) => host.begin(input),
-            None => Arc::default(),
+        let progress = match &self.host {
+            Some(host) => Some(host.follower()),
+            None => Bar::of(self.progress, self.quiet),
         };
-        let mut config = self.config(input, Arc::clone(&done))?;
+        let mut config = self.config(input, progress)?;
         let pool = crate::pool(input, &config)?;
         config.pool = Some(Arc::clone(&pool));
-        let progress = match &self.host {
-            Some(_) => When::Never,
-            None => self.progress,
-        };
-        let bar = Bar::start(progress, self.quiet, input.len(), done);
         let folded = crate::fold(input, &config, job);
-        bar.finish();
+        progress::clear();
         let (output, stats) = folded?;
         Ok(FoldOutput {
             output,
@@ -289,7 +282,7 @@ impl ReadFlags {
         if place.1 > LINE_BYTES {
             return None;
         }
-        let config = self.config(input, Arc::default()).ok()?;
+        let config = self.config(input, None).ok()?;
         line_of(input, &config, pool, place, b'\n')
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ringfold_read::{Refusal, Result};
+use ringfold_read::{CancellationToken, Refusal, Result};
 
 use crate::answer::scope::AGGREGATES;
 use crate::budget::{Budget, default_directory};
@@ -73,12 +73,13 @@ impl Shown {
 
     /// Where groups go that don't fit into the memory.
     pub fn directory(&self) -> PathBuf {
-        self.budget().directory().to_owned()
+        self.budget(None).directory().to_owned()
     }
 
-    pub(crate) fn budget(&self) -> Arc<Budget> {
+    pub(crate) fn budget(&self, cancellation: Option<CancellationToken>) -> Arc<Budget> {
         let directory = self.spill_directory.clone();
-        Budget::new(self.memory, &directory.unwrap_or_else(default_directory))
+        let directory = directory.unwrap_or_else(default_directory);
+        Budget::new(self.memory, &directory, cancellation)
     }
 
     /// # Errors

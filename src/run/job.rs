@@ -334,7 +334,11 @@ impl Plan {
     fn partial_of(&self, shared: &Arc<SharedGroups>) -> Partial {
         shared.add_partial();
         Partial {
-            table: Table::new(&self.hasher, &self.slots()),
+            table: Table::new(
+                &self.hasher,
+                &self.slots(),
+                self.budget.cancellation.clone(),
+            ),
             tables: Vec::new(),
             merged: Vec::new(),
             shared: Arc::clone(shared),

@@ -51,6 +51,7 @@ impl Plan {
         partial: &mut Partial,
         mut passes: Option<&mut Passes>,
     ) -> Result<()> {
+        self.budget.unwind();
         let (bytes, more) = self.bytes(partial, passes.as_deref_mut());
         let mut exceeds = partial.share.set_with(bytes, more);
         if let Some(passes) = passes.as_deref_mut()

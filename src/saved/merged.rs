@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use ahash::RandomState;
-use ringfold_read::{Error, Kind, Result};
+use ringfold_read::internals::cancellable;
+use ringfold_read::{CancellationToken, Error, Kind, Result};
 
 use crate::aggregate::definition::Slot;
 use crate::answer::Answer;
@@ -33,6 +34,7 @@ use crate::table::states::Table;
 pub struct Merged<'a> {
     partials: Vec<&'a Partial>,
     combined: Combined,
+    cancellation: Option<CancellationToken>,
 }
 
 impl Partial {
@@ -45,11 +47,22 @@ impl Partial {
         let partials: Vec<&Partial> = partials.into_iter().collect();
         let readers: Vec<&Reader> = partials.iter().map(|partial| &partial.reader).collect();
         let combined = combine(&readers)?;
-        Ok(Merged { partials, combined })
+        Ok(Merged {
+            partials,
+            combined,
+            cancellation: None,
+        })
     }
 }
 
 impl Merged<'_> {
+    /// Ends from another thread what is done with them, and with their answer.
+    #[must_use]
+    pub fn cancellation(mut self, token: CancellationToken) -> Self {
+        self.cancellation = Some(token);
+        self
+    }
+
     /// What was not read of the files that were.
     pub fn missing(&self) -> &Missing {
         &self.combined.missing
@@ -73,6 +86,9 @@ impl Merged<'_> {
         let mut merge = self.merge().map_err(io::Error::other)?;
         let mut writer = Writer::new(out, self.description())?;
         while merge.next(writer.gathered()).map_err(io::Error::other)? {
+            let token = self.cancellation.as_ref();
+            let going_on = token.map_or(Ok(()), CancellationToken::check);
+            going_on.map_err(io::Error::other)?;
             writer.write_full()?;
         }
         writer.finish().map(drop)
@@ -133,12 +149,16 @@ impl Merged<'_> {
     /// # Errors
     /// One can't be read or is damaged; names, digits or a condition don't fit; or the temporary file can't be written.
     pub fn answer(&self, shown: &Shown) -> Result<Answer> {
+        cancellable(|| self.merged_answer(shown)).flatten()
+    }
+
+    fn merged_answer(&self, shown: &Shown) -> Result<Answer> {
         let (mut columns, names) = self.columns(shown)?;
         let having = scope::conditions(&shown.having, &names, &mut columns)?;
         let fill = self.fill(shown, &names)?;
         shown.check_precision()?;
         let scales = columns.scales.clone();
-        let budget = shown.budget();
+        let budget = shown.budget(self.cancellation.clone());
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
         let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
         let table = match fits {
@@ -179,7 +199,11 @@ impl Merged<'_> {
     }
 
     fn no_groups(&self) -> Table {
-        Table::new(&RandomState::new(), &self.slots())
+        Table::new(
+            &RandomState::new(),
+            &self.slots(),
+            self.cancellation.clone(),
+        )
     }
 
     /// How groups lie in a temporary file.

@@ -56,7 +56,8 @@ impl StoredForm {
 
     /// A table without groups, for those of this form.
     pub(crate) fn no_groups(&self) -> Table {
-        Table::new(&RandomState::new(), &self.slots)
+        let token = self.budget.cancellation.clone();
+        Table::new(&RandomState::new(), &self.slots, token)
     }
 
     /// Groups with what is found in their values: in a file where they are in one.
@@ -84,6 +85,7 @@ impl StoredForm {
         let firsts = firsts(&self.slots);
         while let Some(loaded) = cursor.loaded() {
             let view = loaded.view();
+            self.budget.unwind();
             for row in 0..view.len() {
                 let stored = StoredRow {
                     columns: &view.columns,
@@ -114,6 +116,7 @@ impl StoredForm {
         };
         for spans in self.spans(all, &sorted)?.chunks(at_once) {
             let found = spans.par_iter().map(|span| {
+                self.budget.unwind();
                 let (group, own) = (sorted[span.start], &sorted[span.start + 1..span.end]);
                 self.find(all, group, own, scales)
             });
@@ -165,6 +168,7 @@ impl StoredForm {
                     None => all.encode(group, at, columns),
                 }
             }
+            self.budget.unwind();
             writer.put_full()
         };
         for span in self.spans(all, &sorted)? {

@@ -139,6 +139,7 @@ impl StoredForm {
         let mut rows = rows.peekable();
         let mut some = Vec::with_capacity(AT_ONCE);
         while rows.peek().is_some() {
+            self.budget.unwind();
             some.clear();
             let mut bytes = 0;
             while let Some((groups, group)) =
@@ -198,6 +199,7 @@ impl StoredForm {
     ) -> Result<Reader, E> {
         let mut writer = self.writer(scales)?;
         while next(writer.gathered())? {
+            self.budget.unwind();
             writer.write_full().map_err(Lost::Write)?;
         }
         Ok(self.reader(writer)?)
@@ -269,6 +271,7 @@ impl<'a> Filling<'a> {
         self.gathered.write(0..groups, &mut self.block)?;
         let sections = Sections::check(&self.block, self.description, &self.columns)?;
         let view = sections.view(&self.block, &self.columns);
+        self.table.unwind();
         for row in 0..groups {
             put_row(&mut self.table, self.keys, &view, row, &mut self.key)?;
         }

@@ -177,6 +177,7 @@ impl Groups {
         let has_zero = AtomicBool::new(false);
         let numbered = groups.par_iter().enumerate();
         let keyed = numbered.map_init(Vec::new, |scratch, (at, &group)| {
+            self.table.unwind();
             self.fetch(at + FETCHED, |at| groups.get(at).copied());
             let bytes = by_key.bytes_of(group, 0, scratch);
             if bytes.is_none() {
@@ -204,7 +205,13 @@ struct ByKey<'a> {
 impl ByKey<'_> {
     /// Sorts groups whose keys are the same up to `at`, by their bytes from there on, which stand beside them.
     fn sort_from(&self, keyed: &mut [(u128, Group)], at: usize) {
-        keyed.par_sort_unstable_by_key(|(bytes, _)| *bytes);
+        match &self.groups.table.cancellation {
+            None => keyed.par_sort_unstable_by_key(|(bytes, _)| *bytes),
+            Some(token) => keyed.par_sort_unstable_by_key(|(bytes, _)| {
+                token.unwind();
+                *bytes
+            }),
+        }
         let same = keyed.par_chunk_by_mut(|one, two| one.0 == two.0);
         same.filter(|same| same.len() > 1).for_each(|same| {
             let next = at + size_of::<u128>();
@@ -227,6 +234,7 @@ impl ByKey<'_> {
 
     /// The order of two groups' keys.
     fn compare(&self, one: Group, two: Group) -> Ordering {
+        self.groups.table.unwind();
         let (one, two) = (self.groups.parts(one), self.groups.parts(two));
         self.order.compare(one, two)
     }
@@ -364,7 +372,7 @@ mod tests {
     proptest! {
         #[test]
         fn groups_are_sorted_by_their_keys(keys in keys()) {
-            let mut table = Table::new(&RandomState::new(), &[]);
+            let mut table = Table::new(&RandomState::new(), &[], None);
             for key in &keys {
                 let mut bytes = Vec::new();
                 key.iter().for_each(|part| push_part(&mut bytes, part.as_bytes()));

@@ -381,8 +381,8 @@ mod tests {
             is_wide: true,
             ..Traits::default()
         };
-        let shared = Arc::new(SharedGroups::new(&Budget::new(None, Path::new("."))));
-        let mut table = Table::new(&RandomState::new(), &[Slot { kind, owner: 0 }]);
+        let shared = Arc::new(SharedGroups::new(&Budget::new(None, Path::new("."), None)));
+        let mut table = Table::new(&RandomState::new(), &[Slot { kind, owner: 0 }], None);
         let mut groups = LaneGroups::new(plan.clone(), 1, &shared);
         groups.set_columns(vec![0], vec![traits], &mut table);
         let mut batch = KeptBatch::default();

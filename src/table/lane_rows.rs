@@ -98,7 +98,11 @@ impl LaneRows {
             .into_par_iter()
             .map(|groups| groups.slots.into_entries());
         let tables: Vec<EntryTable> = tables.collect();
-        let add = |to: &mut [i64], from: &[i64]| columns.layout.add_up_to_max(to, from);
+        let token = table.cancellation.clone();
+        let add = |to: &mut [i64], from: &[i64]| {
+            token.as_ref().inspect(|token| token.unwind());
+            columns.layout.add_up_to_max(to, from)
+        };
         let is_sorted = plan.form == KeyForm::One;
         let (groups, mut refused) = if drained.is_empty() {
             let sorted = match is_sorted {
@@ -124,6 +128,7 @@ impl LaneRows {
         };
         rows.move_to_table(table);
         rows.has_empty = table.len() > 0;
+        table.unwind();
         if is_sorted {
             rows.groups.sort(may_be_numbers);
         }

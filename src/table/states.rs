@@ -6,6 +6,7 @@ use std::any::Any;
 
 use ahash::RandomState;
 use rayon::prelude::*;
+use ringfold_read::CancellationToken;
 use ringfold_read::internals::prefetch;
 
 use crate::aggregate::bag::{Bags, Values};
@@ -49,6 +50,7 @@ pub(crate) struct Table {
     texts: Keys,
     /// Bytes that states have elsewhere.
     heap: usize,
+    pub(crate) cancellation: Option<CancellationToken>,
 }
 
 /// A group of a table.
@@ -257,7 +259,11 @@ impl Shard {
 }
 
 impl Table {
-    pub(crate) fn new(hasher: &RandomState, slots: &[Slot]) -> Table {
+    pub(crate) fn new(
+        hasher: &RandomState,
+        slots: &[Slot],
+        cancellation: Option<CancellationToken>,
+    ) -> Table {
         let place = |slot: &Slot| (0..slot.owner).filter(|&at| slots[at].owner == at).count();
         Table {
             hasher: hasher.clone(),
@@ -267,7 +273,14 @@ impl Table {
             texts: Keys::default(),
             slots: slots.to_vec(),
             heap: 0,
+            cancellation,
         }
+    }
+
+    /// Leaves the work if the run was cancelled, see [`CancellationToken::unwind`].
+    #[inline]
+    pub(crate) fn unwind(&self) {
+        self.cancellation.as_ref().inspect(|token| token.unwind());
     }
 
     /// Memory that is taken.
@@ -292,7 +305,7 @@ impl Table {
 
     /// A table of the same plan, without groups.
     pub(crate) fn like(&self) -> Table {
-        Table::new(&self.hasher, &self.slots)
+        Table::new(&self.hasher, &self.slots, self.cancellation.clone())
     }
 
     /// How many groups there are.
@@ -592,8 +605,12 @@ impl Table {
         }
         self.take_texts(&mut from);
         self.heap += from.heap;
+        let token = self.cancellation.clone();
         let shards = self.shards.par_iter_mut().zip(from.shards);
-        shards.for_each(|(shard, from)| shard.merge(from));
+        shards.for_each(|(shard, from)| {
+            token.as_ref().inspect(|token| token.unwind());
+            shard.merge(from);
+        });
     }
 }
 
@@ -662,37 +679,4 @@ pub(crate) fn parts(mut key: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_told_apart_by_their_parts() {
-        let hasher = RandomState::new();
-        let mut tables = [Table::new(&hasher, &[]), Table::new(&hasher, &[])];
-        let mut all = std::collections::BTreeSet::new();
-        let texts = ["", "a", "b", "ab", "a,b", ",", "\0"];
-        for (at, one) in texts.iter().enumerate() {
-            for (more, two) in texts.iter().enumerate() {
-                let mut key = Vec::new();
-                push_part(&mut key, one.as_bytes());
-                push_part(&mut key, two.as_bytes());
-                assert!(parts(&key).eq([one.as_bytes(), two.as_bytes()]));
-                let table = &mut tables[(at + more) % 2];
-                let group = table.group(&key);
-                assert_eq!(table.group(&key), group);
-                assert_eq!(table.key(group), key);
-                assert_eq!(Group::numbered(group.number()), group);
-                all.insert(key);
-            }
-        }
-        let [mut one, two] = tables;
-        one.group(all.first().unwrap());
-        one.merge(two);
-        let got: Vec<_> = one.groups().map(|group| one.key(group).to_vec()).collect();
-        assert_eq!(got.len(), 49);
-        assert_eq!(
-            got.into_iter().collect::<std::collections::BTreeSet<_>>(),
-            all
-        );
-    }
-}
+mod tests;

@@ -16,6 +16,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod cache;
+pub(crate) mod cancellation;
 pub(crate) mod changes;
 #[cfg(feature = "decompress")]
 pub(crate) mod compressed;

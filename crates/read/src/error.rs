@@ -29,6 +29,8 @@ pub enum Kind {
     Panic,
     /// The reader of the output has gone away.
     ClosedPipe,
+    /// The caller has ended the run.
+    Cancelled,
 }
 
 /// What went wrong: words, or data that can be matched.

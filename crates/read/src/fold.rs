@@ -1,8 +1,7 @@
 //! The contract of all jobs: a partial result per worker, blocks folded into it, partials merged,
 //! the whole finished. Jobs know blocks and no engine.
 
-use std::sync::Mutex;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
@@ -10,7 +9,7 @@ use crate::engine::config::Config;
 use crate::engine::run::run_then;
 use crate::engine::sink::{BlockError, Ordered, Sink};
 use crate::engine::stats::Stats;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::input::spans::Input;
 use crate::record::block::{Block, SharedPages};
 use crate::record::framing::{Delimited, Framing};
@@ -127,6 +126,7 @@ pub trait Fold: Sync {
 /// See [`run`](crate::run).
 pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Output, Stats)> {
     let mut repeated = None;
+    let delivered = Arc::default();
     loop {
         let input = repeated.as_ref().unwrap_or(input);
         let partials = PartialPool {
@@ -135,18 +135,16 @@ pub fn fold<F: Fold>(input: &Input, config: &Config, job: &F) -> Result<(F::Outp
             idle: Mutex::new(Vec::new()),
             in_order: job.in_order(),
         };
-        let ran = run_then(input, config, &partials, || {
+        let ran = run_then(input, config, &partials, &delivered, || {
             let mut total = partials.total();
             job.complete(&mut total).map(|()| job.finish(total))
         });
         match ran {
             Ok((stats, output)) => return Ok((output?, stats)),
+            Err(error) if error.kind() == Kind::Cancelled => return Err(error),
             Err(error) => job.failed(error, partials.returned())?,
         }
         repeated = Some(input.repeated()?);
-        if let Some(progress) = &config.progress {
-            progress.store(0, Relaxed);
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub use crate::engine::arena::{Arena, Layout, Slot};
 pub use crate::engine::cache::residency;
+pub use crate::engine::cancellation::cancellable;
 pub use crate::engine::lines::before as lines_before;
 pub use crate::engine::plan::sizing;
 pub use crate::engine::run::line_of;

@@ -74,7 +74,8 @@ mod simulated;
 #[doc(hidden)]
 pub mod internals;
 
-pub use engine::config::{Config, Engine, Overdue, RingDefaults};
+pub use engine::cancellation::CancellationToken;
+pub use engine::config::{Config, Engine, Overdue, Progress, RingDefaults};
 pub use engine::knobs::{CacheUse, FileAdvice, HugePages, Knobs, MapAdvice, TaskRun};
 pub use engine::notice::Notice;
 pub use engine::observer::Observer;

@@ -8,7 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::{Builder, Runtime};
@@ -166,7 +166,7 @@ fn dispatch(
         static RUNTIME: Runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
     }
     // Nothing in memory is waited for: it starts no thread.
-    let watch = Watchdog::new(input, config)?;
+    let watch = Watchdog::new(input, config, &Arc::default())?;
     let delivery = Delivery::new(input, sink, config, &watch);
     let layout = Layout {
         // A span within a file is read from a byte before it.

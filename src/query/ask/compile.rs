@@ -129,7 +129,7 @@ impl Query {
             having: None,
             hidden: Vec::new(),
             precision: self.shown.precision,
-            budget: self.shown.budget(),
+            budget: self.shown.budget(config.cancellation.clone()),
             hasher: RandomState::new(),
             hash_key: self.hash_key,
             level: self.level,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rayon::ThreadPool;
 
+use crate::engine::cancellation::CancellationToken;
 use crate::engine::knobs::{Knobs, named};
 use crate::engine::notice::Notice;
 use crate::engine::observer::Observer;
@@ -58,8 +58,12 @@ pub struct Config {
     /// The threads of the run, which are the caller's own: the run starts none then, and `threads` and `pin` are the
     /// caller's matter. Who runs must not be one of them.
     pub pool: Option<Arc<ThreadPool>>,
-    /// Counts the bytes delivered while the run goes on.
-    pub progress: Option<Arc<AtomicU64>>,
+    /// Ends the run from another thread, within 200 ms: while it reads, and while it spills, merges or sorts groups. What is in
+    /// flight can't be taken back, so a device that doesn't answer, and a pipe of compressed data that brings nothing, are
+    /// waited for.
+    pub cancellation: Option<CancellationToken>,
+    /// Called about every 100 ms, on a thread of its own, and once more when the run ends.
+    pub progress: Option<Arc<Progress>>,
     /// How long a read may take. When one takes longer, the run ends with an error that names its
     /// file and bytes (`ETIMEDOUT`). Pipes, terminals and other streams may take their time.
     ///
@@ -91,6 +95,11 @@ pub struct RingDefaults {
     pub queue_depth: Option<usize>,
 }
 
+/// Called with the bytes that the job has taken, and with how many there are, unless streams or compressed files are among
+/// them: [`Config::progress`]. Both only grow; the latter does where an input has to be read once more. At the end of a run
+/// that hasn't failed both are the same.
+pub type Progress = dyn Fn(u64, Option<u64>) + Send + Sync;
+
 /// Called with the error of a read that has taken too long: [`Config::overdue`].
 pub type Overdue = dyn Fn(&Error) + Send + Sync;
 
@@ -107,6 +116,7 @@ impl Default for Config {
             max_record: 1 << 20,
             knobs: Knobs::default(),
             pool: None,
+            cancellation: None,
             progress: None,
             io_timeout: None,
             overdue: None,

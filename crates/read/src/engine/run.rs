@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 
 use crate::engine::cache::advice;
+use crate::engine::cancellation::cancellable;
 #[cfg(feature = "decompress")]
 use crate::engine::changes::report_left_out;
 use crate::engine::changes::{changes, cut_off, report_changes};
@@ -35,23 +36,25 @@ use crate::linux::threads;
 /// The lowest of all failures: in the data, from the kernel, or of a worker. Or the engine or a
 /// setting that was asked for isn't available.
 pub fn run(input: &Input, config: &Config, sink: &dyn Sink) -> Result<Stats> {
-    run_then(input, config, sink, || ()).map(|(stats, ())| stats)
+    run_then(input, config, sink, &Arc::default(), || ()).map(|(stats, ())| stats)
 }
 
-/// The same, and then does something with the run's own threads.
+/// The same, and then does something with the run's own threads. `delivered` counts the bytes that the sink takes.
 pub(crate) fn run_then<T: Send>(
     input: &Input,
     config: &Config,
     sink: &dyn Sink,
+    delivered: &Arc<AtomicU64>,
     then: impl FnOnce() -> T + Send,
 ) -> Result<(Stats, T)> {
-    run_to_end(input, config, sink, then).map_err(|error| input.marked(error))
+    run_to_end(input, config, sink, delivered, then).map_err(|error| input.marked(error))
 }
 
 fn run_to_end<T: Send>(
     input: &Input,
     config: &Config,
     sink: &dyn Sink,
+    delivered: &Arc<AtomicU64>,
     then: impl FnOnce() -> T + Send,
 ) -> Result<(Stats, T)> {
     settings::check(config)?;
@@ -63,7 +66,7 @@ fn run_to_end<T: Send>(
     let _pinned = pin.map(|pin| Affinity::new(pin)).transpose()?;
     let threads = pool.current_num_threads();
     let read_ahead = advice::limit_read_ahead(input, config, &memory, threads);
-    let watch = Watchdog::new(input, config)?;
+    let watch = Watchdog::new(input, config, delivered)?;
     let fadvise = match config.knobs.fadvise {
         Some(advice) => advice::advise(input, advice)?.then_some(advice),
         None => read_ahead.map(|_| FileAdvice::Random),
@@ -73,7 +76,7 @@ fn run_to_end<T: Send>(
     let input = match config.engine {
         Engine::Memory => {
             memory.check_loadable(input)?;
-            loaded = load_all(input, &watch)?;
+            loaded = load_all(input, config, &watch)?;
             &loaded
         }
         _ => input,
@@ -108,7 +111,7 @@ fn run_to_end<T: Send>(
     stats.blocks = delivery.blocks();
     given_up(&watch)?;
     check_outcome(opened, &delivery, config, &pool, outcome)?;
-    let done = pool.install(then);
+    let done = pool.install(|| cancellable(then))?;
     stats.elapsed_s = started.elapsed().as_secs_f64();
     Ok((stats, done))
 }
@@ -174,10 +177,14 @@ fn begun(input: &Input, config: &Config, threads: usize, fadvise: Option<FileAdv
 }
 
 /// Loads the whole input, watched.
-fn load_all(input: &Input, watch: &Watchdog) -> Result<Input> {
+fn load_all(input: &Input, config: &Config, watch: &Watchdog) -> Result<Input> {
     let place = watch.place();
-    let reads = |source: &Source, bytes| place.begin(source, bytes);
-    let loaded = load(input, u64::MAX, &reads);
+    let reads = |source: &Source, bytes| {
+        let token = config.cancellation.as_ref();
+        token.inspect(|token| token.unwind());
+        place.begin(source, bytes);
+    };
+    let loaded = cancellable(|| load(input, u64::MAX, &reads)).flatten();
     place.done();
     given_up(watch).and(loaded)
 }

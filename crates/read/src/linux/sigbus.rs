@@ -130,11 +130,11 @@ impl Drop for GuardedRange {
 
 /// Never sets a handler of SIGBUS in this process. To be called before the first run.
 ///
-/// A run sets one when it first maps a file: with [`Engine::Mmap`](crate::Engine::Mmap), for cached parts of a file where a sink
-/// takes shared pages, and for keys that are spilled. A page that can't be read, because the file was cut or the disk failed,
+/// A run sets one when it first maps a file: with [`Engine::Mmap`](crate::Engine::Mmap), and for cached parts of a file where a
+/// sink takes shared pages. A page that can't be read, because the file was cut or the disk failed,
 /// then ends the run with an error instead of the process by the signal. The handler stays set. It acts for pages of runs alone,
 /// and hands other faults to the handler that was set before. A host that sets its own later hands on faults that it doesn't
-/// know. Without the handler no file of the input is mapped, and a spilled key that can't be read back ends the process.
+/// know. Without the handler no file is mapped: workers read, and [`Engine::Mmap`](crate::Engine::Mmap) is refused.
 pub fn decline_sigbus_handler() {
     DECLINED.store(true, Ordering::Release);
 }

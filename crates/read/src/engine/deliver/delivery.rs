@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::engine::arena::Slot;
+use crate::engine::cancellation::{CancellationToken, Unwound};
 use crate::engine::config::Config;
 use crate::engine::deliver::states::States;
 use crate::engine::deliver::stream_lines::StreamLines;
@@ -42,6 +43,7 @@ pub(crate) struct Delivery<'a> {
     /// The lines of streams.
     pub(crate) lines: Option<StreamLines>,
     failed: AtomicBool,
+    cancelled: AtomicBool,
     lowest: Mutex<Option<Failure>>,
     blocks: AtomicU64,
 }
@@ -75,6 +77,7 @@ impl<'a> Delivery<'a> {
             order: ordered.map(|ordered| (ordered, Window::new(ordered.window()))),
             lines: (framing.line_end()).and_then(|end| StreamLines::new(input, end)),
             failed: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
             lowest: Mutex::new(None),
             blocks: AtomicU64::new(0),
         }
@@ -142,6 +145,7 @@ impl<'a> Delivery<'a> {
                 self.fail_at(block.file(), bytes, error);
             }
             Ok(Err(BlockError::Sink(error))) => self.fail_from((0, 0), error),
+            Err(panic) if panic.is::<Unwound>() => self.fail_from((0, 0), Error::cancelled()),
             Err(panic) => {
                 if let Some(OutOfMemory(bytes)) = panic.downcast_ref() {
                     let error = format!("no memory for a table of {bytes} bytes");
@@ -160,9 +164,7 @@ impl<'a> Delivery<'a> {
             self.oversized(block.file(), block.offset() + over.start as u64, has_nuls);
         }
         self.blocks.fetch_add(1, Relaxed);
-        if let Some(progress) = &self.config.progress {
-            progress.fetch_add(block.length(), Relaxed);
-        }
+        self.watch.count(block.length());
     }
 
     /// Hands over a block in which a record, the first at `over`, or several are over the limit: what is between them, and the
@@ -273,7 +275,28 @@ impl<'a> Delivery<'a> {
             let lowest = lock(&self.lowest);
             lowest.as_ref().is_some_and(|known| known.place <= place)
         };
-        self.watch.overdue().is_some() || self.failed.load(Relaxed) && after_failure()
+        self.watch.overdue().is_some()
+            || self.is_cancelled()
+            || self.failed.load(Relaxed) && after_failure()
+    }
+
+    /// Whether the run was cancelled. The first to see it wakes all others.
+    fn is_cancelled(&self) -> bool {
+        let token = self.config.cancellation.as_ref();
+        let is_cancelled = token.is_some_and(CancellationToken::is_cancelled);
+        if is_cancelled && !self.cancelled.swap(true, Relaxed) {
+            self.fail_from((0, 0), Error::cancelled());
+        }
+        is_cancelled
+    }
+
+    /// Waits until the run is cancelled, for ever if it never is.
+    pub(crate) async fn cancelled(&self) {
+        match &self.config.cancellation {
+            Some(token) => token.cancelled().await,
+            None => std::future::pending().await,
+        }
+        self.is_cancelled();
     }
 
     /// How many blocks were delivered.

@@ -8,6 +8,7 @@
 //! Only files and block devices are watched: pipes and terminals may be slow.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,8 +23,8 @@ use crate::input::spans::Input;
 use crate::linux::threads;
 use crate::sync::lock;
 
-/// The longest pause between two checks.
-const PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause between two checks, and the shortest between two reports of progress.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether a source is a file or block device, whose reads are expected to end soon.
 pub(crate) fn is_watched(source: &Source) -> bool {
@@ -42,6 +43,9 @@ struct Shared {
     silence: Duration,
     timeout: Option<Duration>,
     places: Mutex<Vec<Place>>,
+    /// Bytes that the job has taken, and those of the input.
+    delivered: Arc<AtomicU64>,
+    total: Option<u64>,
     overdue: OnceLock<Error>,
     /// The same for tasks that await it.
     given_up: tokio::sync::watch::Sender<bool>,
@@ -50,17 +54,23 @@ struct Shared {
 }
 
 impl Watchdog {
-    /// Starts the watchdog's thread.
+    /// Starts the watchdog's thread. `delivered` has what the job took of the input before this run.
     ///
     /// # Errors
     /// The thread can't be started, although a timeout was named.
-    pub(crate) fn new(input: &Input, config: &Config) -> Result<Watchdog> {
+    pub(crate) fn new(
+        input: &Input,
+        config: &Config,
+        delivered: &Arc<AtomicU64>,
+    ) -> Result<Watchdog> {
         let name = |source: &Arc<Source>| Arc::clone(source.name());
         let shared = Arc::new(Shared {
             names: input.sources().iter().map(name).collect(),
             silence: config.silence,
             timeout: config.io_timeout,
             places: Mutex::default(),
+            delivered: Arc::clone(delivered),
+            total: input.len().map(|bytes| bytes + delivered.load(Relaxed)),
             overdue: OnceLock::new(),
             given_up: tokio::sync::watch::Sender::new(false),
             over: Mutex::new(false),
@@ -70,10 +80,19 @@ impl Watchdog {
             shared,
             thread: None,
         };
-        if input.sources().iter().any(|source| is_watched(source)) {
+        if config.progress.is_some() || input.sources().iter().any(|source| is_watched(source)) {
             let shared = Arc::clone(&watch.shared);
             let (notice, overdue) = (Arc::clone(&config.notice), config.overdue.clone());
-            let look = move || shared.watch(&*notice, overdue.as_deref());
+            let progress = config.progress.clone();
+            let look = move || {
+                let tell = || {
+                    if let Some(progress) = &progress {
+                        progress(shared.delivered.load(Relaxed), shared.total);
+                    }
+                };
+                shared.watch(&*notice, overdue.as_deref(), &tell);
+                tell();
+            };
             match Builder::new().name("watch".to_string()).spawn(look) {
                 Ok(thread) => watch.thread = Some(thread),
                 // Without notices the run works as well.
@@ -87,6 +106,11 @@ impl Watchdog {
             }
         }
         Ok(watch)
+    }
+
+    /// The job has taken so many bytes.
+    pub(crate) fn count(&self, bytes: u64) {
+        self.shared.delivered.fetch_add(bytes, Relaxed);
     }
 
     /// A new place.
@@ -122,12 +146,13 @@ impl Drop for Watchdog {
 
 impl Shared {
     /// Checks the places until the run is over or given up.
-    fn watch(&self, notice: &dyn Fn(&Notice), overdue: Option<&Overdue>) {
+    fn watch(&self, notice: &dyn Fn(&Notice), overdue: Option<&Overdue>, tell: &dyn Fn()) {
         let shortest = self
             .timeout
             .map_or(self.silence, |timeout| timeout.min(self.silence));
         let pause = (shortest / 8).clamp(Duration::from_millis(1), PAUSE);
         let mut next_notice = self.silence;
+        let mut told = Instant::now();
         let mut over = lock(&self.over);
         loop {
             let started = Instant::now();
@@ -137,6 +162,10 @@ impl Shared {
                 .map_or_else(|error| error.into_inner().0, |(over, _)| over);
             if *over {
                 return;
+            }
+            if told.elapsed() >= PAUSE {
+                tell();
+                told = Instant::now();
             }
             // More means that the process was stopped.
             let passed = started.elapsed().min(2 * pause);

@@ -187,7 +187,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Reads all spans through the ring; `release` takes the blocks, several at a time. Reads are
-    /// still in flight at the end only when the watch gave the run up.
+    /// still in flight at the end only when the watch gave the run up, or it was cancelled while a stream was waited for.
     pub(crate) async fn run<R: Ring>(
         mut self,
         ring: &mut R,
@@ -198,6 +198,8 @@ impl<'a> Dispatcher<'a> {
         let first = self.sequence;
         self.plan.depth = self.plan.depth.min(ring.max_depth());
         let mut given_up = std::pin::pin!(self.delivery.watch.given_up());
+        let mut cancelled = std::pin::pin!(self.delivery.cancelled());
+        let mut is_cancelled = false;
         loop {
             // Before the look at what is known and at the window, so that no wake after that is missed.
             let more_known = (self.delivery.states.as_ref()).map(|states| states.wakes.woken());
@@ -232,6 +234,14 @@ impl<'a> Dispatcher<'a> {
                 () = or_never(more_known), if self.awaits_state() => {}
                 // What is in flight stays with the ring.
                 () = &mut given_up => break,
+                () = &mut cancelled, if !is_cancelled => {
+                    is_cancelled = true;
+                    // A stream may never bring more. Reads of files are on their way.
+                    let mut sources = self.active.values().map(|active| &active.source);
+                    if sources.any(|source| source.len().is_none()) {
+                        break;
+                    }
+                }
             }
             while let Some(slot) = returned.try_arrival() {
                 self.take_back(slot);

@@ -202,7 +202,7 @@ fn drive(
         max_record: case.max_record,
         ..Config::default()
     };
-    let watch = Watchdog::new(input, &config).unwrap();
+    let watch = Watchdog::new(input, &config, &std::sync::Arc::default()).unwrap();
     let delivery = Delivery::new(input, sink, &config, &watch);
     let arena = Arena::new(
         Layout {
