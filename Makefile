@@ -98,8 +98,9 @@ lint: toolchain ## Format and clippy, warnings are errors
 	  cargo check --locked $(LEAN) --no-default-features --lib --target $(OTHER); \
 	else echo "$(OTHER) isn't checked: rustup target add $(OTHER)"; fi
 
+# With the same packages and targets as above no dependency has other features, so none is built again for it.
 doc: toolchain ## Documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(ALL) $(FEATURES) --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked $(FEATURES) --workspace --no-deps --lib --examples
 
 # 100 million rows, 1.4 GB, unless ROWS is given.
 BENCH_ROWS = $(if $(filter file,$(origin ROWS)),100000000,$(ROWS))
