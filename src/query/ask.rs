@@ -98,8 +98,7 @@ impl Query {
         Query::between(Delimiter::Named(delimiter))
     }
 
-    /// The same with the delimiter that a file's name tells. [`Query::plan`] refuses it where the first records are plainly
-    /// separated by semicolons.
+    /// The same with the delimiter that a file's name tells. [`Query::plan`] refuses it where semicolons plainly separate fields.
     pub fn likely(delimiter: u8) -> Query {
         Query::between(Delimiter::Likely(delimiter))
     }
