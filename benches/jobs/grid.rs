@@ -189,8 +189,9 @@ impl Grid<'_> {
             line.push(path.into());
         }
         line.extend([self.program, "aggregate", "--quiet"].map(OsString::from));
-        line.extend(departure.words().into_iter().map(OsString::from));
+        // Before any --next.
         line.extend(more.iter().map(OsString::from));
+        line.extend(departure.words().into_iter().map(OsString::from));
         line.push(match departure.input {
             Input::Pipe => "-".into(),
             _ => path.into(),

@@ -60,11 +60,11 @@ pub(super) const PART: Part = Part {
             PRODUCTS,
             keyed(
                 "time_bucket, 5 minutes, over products",
-                "-k \"time_bucket('5 minutes', time)\" -a count,sum:price,mean:quantity",
+                "-k \"time_bucket('5 minutes', time) as bucket\" -a count,sum:price,mean:quantity",
                 1.3,
-                plain!(
-                    "strftime(time_bucket(INTERVAL 5 MINUTE, time::TIMESTAMP), '%Y-%m-%dT%H:%M')", "";
-                    "pl.col('time').str.to_datetime('%Y-%m-%dT%H:%M:%SZ').dt.truncate('5m').dt.to_string('%Y-%m-%dT%H:%M')", ""
+                Peers::Ask(
+                    "SELECT strftime(time_bucket(INTERVAL 5 MINUTE, time::TIMESTAMP), '%Y-%m-%dT%H:%M') AS k, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY k",
+                    "rows.group_by(k=pl.col('time').str.to_datetime('%Y-%m-%dT%H:%M:%SZ').dt.truncate('5m').dt.to_string('%Y-%m-%dT%H:%M')).agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('k')",
                 ),
             ),
         ),
@@ -72,11 +72,11 @@ pub(super) const PART: Part = Part {
             PRODUCTS,
             keyed(
                 "the same in a time zone",
-                "-k \"time_bucket('5 minutes', time, 'Asia/Kathmandu')\" -a count,sum:price,mean:quantity",
+                "-k \"time_bucket('5 minutes', time, 'Asia/Kathmandu') as bucket\" -a count,sum:price,mean:quantity",
                 1.5,
-                plain!(
-                    "strftime(time_bucket(INTERVAL 5 MINUTE, timezone('Asia/Kathmandu', time::TIMESTAMPTZ)), '%Y-%m-%dT%H:%M')", "";
-                    "pl.col('time').str.to_datetime('%Y-%m-%dT%H:%M:%SZ', time_zone='UTC').dt.convert_time_zone('Asia/Kathmandu').dt.replace_time_zone(None).dt.truncate('5m').dt.to_string('%Y-%m-%dT%H:%M')", ""
+                Peers::Ask(
+                    "SELECT strftime(time_bucket(INTERVAL 5 MINUTE, timezone('Asia/Kathmandu', time::TIMESTAMPTZ)), '%Y-%m-%dT%H:%M') AS k, count(*), sum(price), avg(quantity) FROM orders GROUP BY ALL ORDER BY k",
+                    "rows.group_by(k=pl.col('time').str.to_datetime('%Y-%m-%dT%H:%M:%SZ', time_zone='UTC').dt.convert_time_zone('Asia/Kathmandu').dt.replace_time_zone(None).dt.truncate('5m').dt.to_string('%Y-%m-%dT%H:%M')).agg(pl.len(), pl.col('price').sum(), pl.col('quantity').mean()).sort('k')",
                 ),
             ),
         ),
