@@ -106,6 +106,11 @@ fn a_decimal_comma_is_one_in_keys() {
         &[&asked[..], &["--save-partial", "c.part"]].concat(),
     );
     assert_eq!(rows(&printed(dir.path(), &["merge", "c.part"])), want);
+    // What is computed has a point.
+    let bins = ["-k", "bin($1, 2.5) as b", "--fill", "b", "c.txt"];
+    let asked = [&["aggregate", "-d;", "--decimal-comma"], &bins[..]].concat();
+    let want = ["-2.5,1", "0,1", "2.5,1", "5,0", "7.5,0", "10,1"];
+    assert_eq!(rows(&printed(dir.path(), &asked)), want);
 }
 
 /// Merges, continued states and answers that outgrew the memory, by any of its keys.

@@ -55,12 +55,16 @@ impl KeyOrder {
             let value = digits.fold(0, |value, digit| 10 * value + digit);
             return Some(Number::new(value.into(), 0));
         }
-        let grammar = Grammar {
-            decimal_point: self.decimal_point,
-            is_long: true,
-            is_float: false,
+        let read = |decimal_point: u8| {
+            let grammar = Grammar {
+                decimal_point,
+                is_long: true,
+                is_float: false,
+            };
+            Number::read_as(part, grammar).ok()
         };
-        Number::read_as(part, grammar).ok()
+        // What is computed has a point, whatever fields have.
+        read(self.decimal_point).or_else(|| read(b'.'))
     }
 
     /// The order of two keys. Equal numbers that are written in several ways are in the order of their bytes.
