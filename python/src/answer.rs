@@ -111,8 +111,8 @@ impl RecordBatchReader for Stream {
 #[pyclass(frozen, module = "ringfold")]
 pub struct Answer {
     grid: Arc<Grid>,
-    /// The threads of the run, which make text and types.
-    pool: Arc<ThreadPool>,
+    /// The threads of the run, which make text and types, and the process that has them.
+    pool: (Arc<ThreadPool>, u32),
     schema: OnceLock<SchemaRef>,
     counts: Vec<(String, u64)>,
     stats: Option<Stats>,
@@ -123,7 +123,7 @@ impl Answer {
     pub fn new(found: Found<Grid>, notices: Vec<String>) -> Answer {
         Answer {
             grid: Arc::new(found.found),
-            pool: found.pool,
+            pool: (found.pool, std::process::id()),
             schema: OnceLock::new(),
             counts: found.counted,
             stats: found.stats,
@@ -131,11 +131,17 @@ impl Answer {
         }
     }
 
+    /// A process that was forked doesn't have the threads.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let (pool, process) = &self.pool;
+        (*process == std::process::id()).then_some(&**pool)
+    }
+
     /// Its types take a look at all rows.
     fn schema(&self, py: Python<'_>) -> SchemaRef {
         let schema = || {
             let (names, rows) = (self.grid.names(), &*self.grid);
-            Arc::clone(Batches::new(names, rows, Some(&self.pool)).schema())
+            Arc::clone(Batches::new(names, rows, self.pool()).schema())
         };
         py.detach(|| Arc::clone(self.schema.get_or_init(schema)))
     }
@@ -158,7 +164,7 @@ impl Answer {
                 Some(first) => {
                     write_grid(names, &First(&**self.grid, first), format, None, &mut text)
                 }
-                None => write_grid(names, &**self.grid, format, Some(&self.pool), &mut text),
+                None => write_grid(names, &**self.grid, format, self.pool(), &mut text),
             }
         });
         written.map_err(|error| raised_output(py, &error))?;
@@ -260,7 +266,7 @@ impl Answer {
         let format = hosted::format(format, &path).map_err(|error| raised(py, &error))?;
         let written = py.detach(|| {
             let mut output = Output::open(&path)?;
-            let (names, pool) = (self.grid.names(), Some(&*self.pool));
+            let (names, pool) = (self.grid.names(), self.pool());
             write_grid(names, &**self.grid, format, pool, &mut output)?;
             self.grid.check().map_err(std::io::Error::other)?;
             output.finish()
