@@ -16,7 +16,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from . import _ringfold
-from ._errors import DataError, EngineError, Error, FileError, IncompleteError, InternalError, UsageError
+from ._errors import (
+    DataError,
+    EngineError,
+    Error,
+    FileError,
+    IncompleteError,
+    InternalError,
+    UsageError,
+    WrongPartsError,
+)
 from ._query import Paths, Query, Size, aggregate, describe, listed, merge
 from ._ringfold import Answer, Partial, __version__, decline_sigbus_handler
 from ._run import Notice, Progress, ticking
@@ -34,6 +43,7 @@ __all__ = [
     "Partial",
     "Query",
     "UsageError",
+    "WrongPartsError",
     "__version__",
     "aggregate",
     "count",
@@ -44,7 +54,18 @@ __all__ = [
 ]
 
 
-for _public in (DataError, EngineError, Error, FileError, IncompleteError, InternalError, Notice, Query, UsageError):
+for _public in (
+    DataError,
+    EngineError,
+    Error,
+    FileError,
+    IncompleteError,
+    InternalError,
+    Notice,
+    Query,
+    UsageError,
+    WrongPartsError,
+):
     _public.__module__ = "ringfold"
 
 

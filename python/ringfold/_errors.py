@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import Any
 
 from . import _ringfold
 
@@ -45,6 +46,18 @@ class IncompleteError(DataError):
     """Partials lack a part of what was to be read."""
 
 
+class WrongPartsError(DataError):
+    """Parts of a file with quoted newlines were read from a wrong byte on.
+
+    ``parts`` has ``(i, n, begin)`` for each, which `Query.partial` takes to read it again: ``range=(i, n), begin=begin``.
+    """
+
+    parts: list[tuple[int, int, int | str]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args, {"parts": self.parts}
+
+
 class FileError(Error, OSError):
     """The kernel refused to open, read or write."""
 
@@ -60,9 +73,19 @@ class InternalError(Error, RuntimeError):
     """A fault of the program."""
 
 
-def raised(kind: str, message: str, file: str | None, bytes: tuple[int, int] | None, line: int | None, errno: int | None) -> Error:
+def raised(
+    kind: str,
+    message: str,
+    file: str | None,
+    bytes: tuple[int, int] | None,
+    line: int | None,
+    errno: int | None,
+    parts: list[tuple[int, int, int | str]],
+) -> Error:
     """The error of a kind. The extension calls it."""
     made: Error = globals()[kind](spelled(message), file, bytes, line, errno)
+    if isinstance(made, WrongPartsError):
+        made.parts = parts
     return made
 
 

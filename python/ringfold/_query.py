@@ -171,17 +171,28 @@ class Query:
         heard(answer.notices)
         return answer
 
-    def partial(self, paths: Paths, range: tuple[int, int] | None = None, *, progress: Progress = None) -> _ringfold.Partial:
+    def partial(
+        self,
+        paths: Paths,
+        range: tuple[int, int] | None = None,
+        *,
+        begin: Literal["unquoted", "quoted"] | int | None = None,
+        progress: Progress = None,
+    ) -> _ringfold.Partial:
         """The groups before they become an answer, to be merged with others by `ringfold.merge`.
 
         ``range=(i, n)`` takes only part ``i`` of ``n`` of the files as one input, counted from 1; a record belongs to the part
-        that its first byte lies in. What the query says of an answer, such as ``sort``, is left to `Partial.result`.
+        that its first byte lies in. Where quoted fields hold newlines, ``begin`` says where the part's first record begins;
+        without it the first records tell, and `ringfold.merge` looks whether that was right. What the query says of an answer,
+        such as ``sort``, is left to `Partial.result`.
 
         Raises what `ringfold.aggregate` does.
         """
         words = self.replace(**_OF_ANSWERS)._asking()
         if range is not None:
             words.append(f"--range={range[0]}/{range[1]}")
+        if begin is not None:
+            words.append(f"--begin={begin}")
         with ticking(progress) as tick:
             partial, notices = _ringfold.partial(words, listed(paths), tick)
         heard(notices)
@@ -220,7 +231,9 @@ def result(partial: _ringfold.Partial, query: Query | None, allow_gaps: bool) ->
 def merge(partials: Iterable[_ringfold.Partial]) -> _ringfold.Partial:
     """One partial of several of one query. The order doesn't matter, but ``first`` and ``last`` go by it.
 
-    Raises `UsageError` where they are of different queries, or records come twice, and `DataError` where one is damaged.
+    Raises `UsageError` where they are of different queries, or records come twice, `DataError` where one is damaged, and
+    `WrongPartsError` where parts of a file with quoted newlines were read from a wrong byte on; its ``parts`` say how to run
+    them again.
     """
     return _ringfold.merge(list(partials))
 

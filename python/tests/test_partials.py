@@ -90,3 +90,16 @@ def test_damage_is_found(plain: Path) -> None:
     for damaged in (b"", b"x", data[:-1], data[: len(data) // 2]):
         with pytest.raises(ringfold.DataError):
             Partial.from_bytes(damaged)
+
+
+def test_parts_that_began_within_quotes(files: Path) -> None:
+    Path("trips.csv").write_text('city,route\nBern,"Kiel,Oslo\nOslo,Rom\nRom,Bern"\nKiel,none\n')
+    query = Query(by="city")
+    parts = {number: query.partial("trips.csv", range=(number, 2)) for number in (1, 2)}
+    with pytest.raises(ringfold.WrongPartsError) as raised:
+        ringfold.merge(parts.values())
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert error.parts == raised.value.parts == [(2, 2, 46)]
+    for number, of, begin in error.parts:
+        parts[number] = query.partial("trips.csv", range=(number, of), begin=begin)
+    assert list(ringfold.merge(parts.values()).result()) == [("Bern", 1), ("Kiel", 1)]

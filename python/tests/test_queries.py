@@ -23,10 +23,11 @@ LEFT_OUT = {
     "stats": "Answer.stats and Answer.counts are always there",
     "next": "each query is a call",
     "queries": "each query is a call",
-    "range": "of partials",
-    "save-partial": "of partials",
-    "continue": "of partials",
-    "report-too": "of partials",
+    "range": "an argument of Query.partial",
+    "begin": "an argument of Query.partial",
+    "save-partial": "Query.partial",
+    "continue": "Query.partial and merge",
+    "report-too": "Partial.result",
     "help-io": "ringfold aggregate --help-io",
 }
 
