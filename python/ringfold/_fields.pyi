@@ -11,6 +11,7 @@ class Fields(TypedDict, total=False):
     per: Texts
     pivot: str | None
     total: bool
+    fill: str | None
     having: Texts
     precision: int | None
     names: Texts

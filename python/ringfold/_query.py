@@ -60,6 +60,7 @@ class Query:
     per: Texts = ()
     pivot: str | None = None
     total: bool = False
+    fill: str | None = None
     having: Texts = ()
     precision: int | None = None
     names: Texts = ()
@@ -212,6 +213,7 @@ _OF_ANSWERS: dict[str, Any] = {
     "per": (),
     "pivot": None,
     "total": False,
+    "fill": None,
     "having": (),
     "precision": None,
     "names": (),

@@ -52,6 +52,7 @@ pub fn watched<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(raised) = py.check_signals().and_then(|()| tell()) {
+            host.cancel();
             let _ = py.detach(move || receiver.recv_timeout(PATIENCE));
             return Err(raised);
         }

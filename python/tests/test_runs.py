@@ -103,21 +103,34 @@ def test_ctrl_c_ends_a_run(tmp_path: Path) -> None:
     # A pipe that says nothing for ever.
     os.mkfifo(tmp_path / "pipe")
     code = """
-        import sys, time, ringfold
+        import os, sys, time, ringfold
         print("ready", flush=True)
         try:
             ringfold.aggregate(sys.argv[1], by=1, delimiter=",")
         except KeyboardInterrupt:
             print("interrupted", flush=True)
+        for _ in range(100):
+            if len(os.listdir("/proc/self/task")) == 1:
+                break
+            time.sleep(0.05)
+        print("threads:", len(os.listdir("/proc/self/task")), flush=True)
     """
     with run(code, str(tmp_path / "pipe")) as child:
-        writer = os.open(tmp_path / "pipe", os.O_RDWR)
-        os.write(writer, b"a,1\nb,2\n" * 100)
+        writer = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
+        # More than is looked at before the run.
+        data = b"a,1\nb,2\n" * 200_000
+        while data and child.poll() is None:
+            try:
+                data = data[os.write(writer, data) :]
+            except BlockingIOError:
+                time.sleep(0.01)
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == b"interrupted\n"
+        # The run's threads have ended, though the pipe is open.
+        assert child.stdout.readline() == b"threads: 1\n"
         os.close(writer)
         assert child.wait(timeout=20) == 0
 
