@@ -66,6 +66,7 @@ mod reference;
 mod release;
 mod several;
 mod shape;
+mod shards;
 mod soak;
 mod sparse;
 mod stats;

@@ -14,7 +14,7 @@ use crate::query::{NUMERIC, OF_BYTES};
 use crate::support::{csv, dir, end, names, ringfold, start, str, write};
 
 /// Two keys and every aggregate.
-fn everything(is_exact: bool) -> Query {
+pub fn everything(is_exact: bool) -> Query {
     let mut query = Query::new(b',')
         .header(true)
         .approximate(!is_exact)
@@ -50,7 +50,7 @@ fn merged(partials: &[Vec<u8>]) -> (String, Vec<u8>) {
     (csv(&merged.answer(&Shown::default()).unwrap()), saved)
 }
 
-fn records() -> impl Strategy<Value = Vec<String>> {
+pub fn records() -> impl Strategy<Value = Vec<String>> {
     let number = prop_oneof![
         6 => "-?[0-9]{1,4}(\\.[0-9]{0,2})?",
         1 => "-?[0-9]{15,38}",

@@ -17,4 +17,5 @@ pub(crate) mod merge;
 pub(crate) mod plain;
 pub(crate) mod reader;
 pub(crate) mod receipt;
+pub(crate) mod shard;
 pub(crate) mod writer;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ringfold_read::internals::cancellable;
-use ringfold_read::{Config, Error, Input, Result, Stats, fold};
+use ringfold_read::{Config, Error, Input, Kind, Result, Stats, fold};
 
 use crate::aggregate::definition::Slot;
 use crate::aggregate::state::Argument;
@@ -18,8 +18,10 @@ use crate::aggregate::{named, names};
 use crate::answer::Answer;
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::merge::Merge;
+use crate::partial::merge::split::split;
 use crate::partial::reader::{Cursor, Reader};
 use crate::partial::receipt::Receipt;
+use crate::partial::shard::Shard;
 use crate::partial::writer::Writer;
 use crate::plan::Plan;
 use crate::query::ask::Query;
@@ -210,6 +212,7 @@ impl Partial {
 
     fn of(reader: Reader) -> Result<Partial> {
         slots(&reader.description).map_err(|why| reader.wrong(why))?;
+        Shard::of(&reader.description).map_err(|why| reader.wrong(why))?;
         Ok(Partial { reader })
     }
 
@@ -273,6 +276,54 @@ impl Partial {
         }
     }
 
+    /// Divides the groups by a hash of their keys into so many shards, partials in memory that are merged as others are. A key is
+    /// in the same shard of every partial: docs/partial-format.md says in which. Each shard has the receipt of the whole. Those
+    /// of one number are merged to the groups of that shard, all of them to all groups; a merge of some is an error.
+    ///
+    /// ```
+    /// use ringfold::query::{Partial, Query, Shown};
+    /// use ringfold::{Config, Input};
+    ///
+    /// let query = Query::new(b',').key(1);
+    /// let days = [&b"a\nb\nc\n"[..], b"c\nd\n"].map(|text| {
+    ///     let (partial, ..) = query.partial(&Input::memory([text]), &Config::default()).unwrap();
+    ///     partial.split(4).unwrap()
+    /// });
+    /// let groups = (0..4).map(|shard| {
+    ///     let merged = Partial::merge(days.iter().map(|day| &day[shard]))?;
+    ///     Ok(merged.answer(&Shown::default())?.groups)
+    /// });
+    /// assert_eq!(groups.sum::<ringfold::Result<u64>>()?, 4);
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There are no shards, it is one, or a block is damaged.
+    pub fn split(&self, shards: u32) -> Result<Vec<Partial>> {
+        if let Some((number, count)) = self.shard() {
+            let why = format!("it is shard {number}/{count}, which isn't divided again");
+            return Err(self.reader.wrong(why));
+        }
+        if shards == 0 {
+            return Err(Error::new(
+                Kind::Usage,
+                "there are no shards: at least 1 is needed",
+            ));
+        }
+        let numbers = 1..=shards;
+        let all = numbers.filter_map(|number| Shard::new(number, shards));
+        let written = (1..).zip(split(&self.reader, all)?);
+        let shard = |(number, bytes): (u32, _)| {
+            Partial::read(&format!("{} shard {number}/{shards}", self.name()), bytes)
+        };
+        written.map(shard).collect()
+    }
+
+    /// Which of how many shards it is, if it has the groups of one only.
+    pub fn shard(&self) -> Option<(u32, u32)> {
+        shard_of(&self.reader.description)
+    }
+
     /// The groups in the order of their keys.
     ///
     /// # Errors
@@ -280,6 +331,12 @@ impl Partial {
     pub fn groups(&self) -> Result<SavedGroups<'_>> {
         Ok(SavedGroups::new(Cursor::new(&self.reader, 0)?))
     }
+}
+
+/// Number and count of the shard that a partial has the groups of.
+fn shard_of(description: &Description) -> Option<(u32, u32)> {
+    let shard = Shard::of(description).ok().flatten()?;
+    Some((shard.number, shard.count))
 }
 
 /// Which aggregates of this program they are.

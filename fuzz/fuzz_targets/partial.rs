@@ -333,6 +333,10 @@ fn check(bytes: Vec<u8>, base: &Base) -> Result<(), Error> {
     );
     assert_eq!(groups, partial.len());
     let once = merged(&[&partial])?;
+    if let Ok(shards) = partial.split(3) {
+        let all: Vec<&Partial> = shards.iter().collect();
+        assert_eq!(merged(&all).expect("they are all"), once);
+    }
     let largest = LARGEST.load(Relaxed);
     assert!(
         largest <= most,

@@ -60,6 +60,17 @@ impl Default for Layout {
 }
 
 impl Layout {
+    /// What it has that is of all keys, if it has something.
+    pub(crate) fn of_all(&self) -> Option<&'static str> {
+        let all = [
+            (self.has_total, "a total is"),
+            (self.first.is_some(), "the first rows are"),
+            (self.pivot.is_some(), "the columns of a pivot are"),
+        ];
+        all.into_iter()
+            .find_map(|(is_there, what)| is_there.then_some(what))
+    }
+
     /// The order of the rows.
     #[must_use]
     pub fn sort(mut self, sort: Sort) -> Layout {

@@ -183,7 +183,7 @@ pub fn answer(
         };
         let (layout, shown) = command.shown(Form::Grid(GridFormat::Csv))?;
         let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
-        let merged = merged.cancellation(host.cancellation());
+        let merged = command.narrowed(merged.cancellation(host.cancellation()))?;
         merged.check_layout(&layout, &shown)?;
         command.check_missing(&merged, true)?;
         let pool = command.pool()?;

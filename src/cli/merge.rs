@@ -9,6 +9,7 @@ use ringfold_read::internals::{heap, units::counted};
 use crate::cli::answer_flags::{self, AnswerFlags, Form, first};
 use crate::cli::console::{notice, open_output, say, usage, write_output};
 use crate::cli::own_input::{self, is_standard, is_standard_output};
+use crate::cli::partials::range;
 use crate::cli::query::{tell_estimates, tell_spilled};
 use crate::cli::size::size;
 use crate::cli::skipped::tell_unread_rows;
@@ -30,7 +31,9 @@ Examples:
   ringfold merge --save-partial all.part a.part b.part
       one partial of two
   ssh host ringfold aggregate -k 1 --save-partial - log.csv | ringfold merge - here.part
-      another machine's part comes through a pipe")]
+      another machine's part comes through a pipe
+  ringfold merge --keys 3/8 -o 3.csv days/*.part
+      the third of eight parts of the answer's rows")]
 pub(super) struct Command {
     /// Partials; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -52,6 +55,10 @@ pub(super) struct Command {
     /// Print the answer although parts are missing, and say on stderr which
     #[arg(long)]
     allow_gaps: bool,
+    /// Only the keys of shard I of N. A key's hash says which one it is in, so N commands with 1/N to N/N, anywhere and in any
+    /// order, print each row of the whole answer once; with --save-partial, shard I of each partial can be merged first
+    #[arg(long, value_name = "I/N", value_parser = range)]
+    keys: Option<(u32, u32)>,
     /// Memory for the groups of an answer, such as 512M or 8G; when they need more they are merged to a temporary file
     /// without a name [default: two fifths of the free memory, or of what a control group allows]
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -81,7 +88,7 @@ impl Command {
             .iter()
             .map(Partial::open)
             .collect::<Result<_>>()?;
-        let merged = Partial::merge(&partials)?;
+        let merged = self.narrowed(Partial::merge(&partials)?)?;
         let form = answer_flags::form(self.format, self.output.as_deref())?;
         let (layout, shown) = self.shown(form)?;
         if self.memory.is_some() {
@@ -102,6 +109,17 @@ impl Command {
         odd.into_iter().for_each(notice);
         tell(&answer);
         Ok(())
+    }
+
+    /// Only the keys that are asked for.
+    pub(super) fn narrowed<'a>(&self, merged: Merged<'a>) -> Result<Merged<'a>> {
+        if let Some((number, count)) = self.keys {
+            return merged.keys(number, count);
+        }
+        if let Some((number, count)) = merged.shard() {
+            notice(format!("only the keys of shard {number}/{count} are here"));
+        }
+        Ok(merged)
     }
 
     /// Says what wasn't read.

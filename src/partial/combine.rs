@@ -1,14 +1,15 @@
 //! Whether partials belong together, and what the one says of itself that they become.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
 use ringfold_read::{Begin, Error, Kind, Result};
 
 use crate::partial::chain::Chain;
-use crate::partial::description::{Description, Extent, Rule, Source, Span};
+use crate::partial::description::{Counts, Description, Extent, Rule, Source, Span};
 use crate::partial::reader::Reader;
+use crate::partial::shard::{SHARD, Shard};
 use crate::refusal::{Refusal, WrongPart};
 
 /// What partials become.
@@ -117,20 +118,24 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
     for partial in partials {
         compare(known, partial)?;
     }
+    let shards = shards(partials)?;
     let mut description = Description {
-        counts: first.description.counts,
+        counts: Counts::default(),
         sources: Vec::new(),
         spans: Vec::new(),
         ..known.description.clone()
     };
-    let mut owners = Vec::new();
+    // Of each shard, what was read.
+    let mut read = BTreeMap::<Option<Shard>, Vec<(Span, usize)>>::new();
     let mut sources = Vec::new();
-    for (at, partial) in partials.iter().enumerate() {
+    for (at, (partial, shard)) in partials.iter().zip(&shards).enumerate() {
         let other = &partial.description;
-        if at > 0 {
+        // Each shard has the counts of the whole.
+        if *shard == shards[0] {
             let counts = description.counts.plus(other.counts);
             description.counts = counts.ok_or_else(|| partial.wrong("its counts are too large"))?;
         }
+        let owners = read.entry(*shard).or_default();
         for (to, from) in description.aggregates.iter_mut().zip(&other.aggregates) {
             to.scale = to.scale.max(from.scale);
             for (to, from) in to.columns.iter_mut().zip(&from.columns) {
@@ -144,9 +149,27 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
         }
         sources.push(places);
     }
-    owners.sort_by_key(|(span, _)| (span.source, span.from, span.to));
-    refuse_doubles(&owners, &description.sources, partials)?;
-    let spans: Vec<Span> = owners.iter().map(|(span, _)| *span).collect();
+    for owners in read.values_mut() {
+        owners.sort_by_key(|(span, _)| (span.source, span.from, span.to));
+        refuse_doubles(owners, &description.sources, partials)?;
+    }
+    let spans = |owners: &[(Span, usize)]| owners.iter().map(|(span, _)| *span).collect();
+    let owners = read.remove(&shards[0]).unwrap_or_default();
+    for (shard, others) in &read {
+        if joined(spans(others)) != joined(spans(&owners)) {
+            let at = shards.iter().position(|known| known == shard);
+            let cause = format!(
+                "this shard isn't of the same records as that of {}",
+                first.name()
+            );
+            return Err(partials[at.unwrap_or_default()].wrong(cause));
+        }
+    }
+    if !read.is_empty() {
+        // All shards are the whole.
+        description.query.retain(|(name, _)| name != SHARD);
+    }
+    let spans: Vec<Span> = spans(&owners);
     let mut missing = missing(&spans, &description.sources);
     if !missing.is_empty() {
         refuse_mixed(&owners, &description.sources, partials)?;
@@ -162,6 +185,43 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
         sources,
         missing,
     })
+}
+
+/// The shard of each partial: the same of all, or all that there are.
+///
+/// # Errors
+/// They aren't.
+fn shards(partials: &[&Reader]) -> Result<Vec<Option<Shard>>> {
+    let shard = |partial: &&Reader| {
+        let shard = Shard::of(&partial.description);
+        shard.map_err(|why| partial.wrong(why))
+    };
+    let shards: Vec<Option<Shard>> = partials.iter().map(shard).collect::<Result<_>>()?;
+    let words = |shard: Option<Shard>| {
+        shard.map_or("all keys".into(), |shard| {
+            format!("the keys of shard {shard}")
+        })
+    };
+    let count = |shard: Option<Shard>| shard.map(|shard| shard.count);
+    for (partial, shard) in partials.iter().zip(&shards) {
+        if count(*shard) != count(shards[0]) {
+            let (here, there) = (words(*shard), words(shards[0]));
+            let first = partials[0].name();
+            return Err(partial.wrong(format!("this partial has {here}, and {first} has {there}")));
+        }
+    }
+    let known: BTreeSet<u32> = shards.iter().flatten().map(|shard| shard.number).collect();
+    let all = 1..=count(shards[0]).unwrap_or(0);
+    if known.len() > 1 && known.len() < all.end().to_owned() as usize {
+        let mut absent = all.clone().filter(|number| !known.contains(number));
+        let one = absent.next().unwrap_or_default();
+        let cause = format!(
+            "shard {one} of {} is missing: merge shards of one number, or all of them",
+            all.end()
+        );
+        return Err(Error::new(Kind::Data, cause));
+    }
+    Ok(shards)
 }
 
 /// Where the sources of a partial stand among those that are known, to which it adds its own.
@@ -194,7 +254,8 @@ fn values<'a>(description: &'a Description, name: &[u8]) -> Vec<&'a [u8]> {
 /// Whether two partials are of one query.
 fn compare(one: &Reader, two: &Reader) -> Result<()> {
     let (known, other) = (&one.description, &two.description);
-    for (name, _) in known.query.iter().chain(&other.query) {
+    let names = known.query.iter().chain(&other.query).map(|(name, _)| name);
+    for name in names.filter(|name| *name != SHARD) {
         let [here, there] = [other, known].map(|description| values(description, name));
         let are_same = here.len() == there.len()
             && (here.iter().zip(&there)).all(|(here, there)| {

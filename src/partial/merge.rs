@@ -6,15 +6,18 @@
 pub(crate) mod batch;
 mod columns;
 mod order;
+pub(crate) mod split;
 
 use ringfold_read::Result;
 
 use crate::partial::block::{BLOCK_BYTES, Block, Groups};
 use crate::partial::column::{ColumnView, Variable};
+use crate::partial::description::Description;
 use crate::partial::key::prefix;
 use crate::partial::merge::batch::Batch;
 use crate::partial::merge::order::{Order, Ranked, Row};
 use crate::partial::reader::{Cursor, Loaded, Reader};
+use crate::partial::shard::{Shard, Shards};
 
 /// The most rows of a batch, so that what is gathered stays in the cache.
 const BATCH: usize = if cfg!(test) { 64 } else { 8192 };
@@ -39,6 +42,8 @@ pub(crate) struct Merge<'a> {
     step: usize,
     order: Order,
     batch: Batch,
+    /// The only shard that is wanted.
+    shard: Option<(u32, Shards)>,
 }
 
 impl<'a> Merge<'a> {
@@ -62,7 +67,14 @@ impl<'a> Merge<'a> {
             step: BATCH,
             order: Order::default(),
             batch: Batch::default(),
+            shard: None,
         })
+    }
+
+    /// Leaves all groups out but those of a shard, if that is named.
+    pub(crate) fn only(mut self, shard: Option<Shard>, description: &Description) -> Self {
+        self.shard = shard.map(|shard| (shard.number, Shards::new(shard.count, description)));
+        self
     }
 
     /// Gathers some of the next groups; `false` where there are none.
@@ -87,21 +99,31 @@ impl<'a> Merge<'a> {
         let mut heads: Vec<Head<'_>> = heads.collect();
         self.step = cut(&mut heads, self.step);
         put_in_order(&heads, &mut self.order, &mut self.batch);
-        for row in &self.batch.firsts {
-            to.keys.push_of(&heads[row.input()].keys, row.row());
+        if let Some((wanted, shards)) = &self.shard {
+            // A key that is in none is in all: whoever looks at its parts refuses it.
+            let number = |row: Row| shards.number(heads[row.input()].keys.get(row.row()));
+            (self.batch).retain(|row| number(row).is_none_or(|number| number == *wanted));
         }
         let sources = self.inputs.iter().map(|input| &input.sources[..]);
         let sources: Vec<&[u32]> = sources.collect();
-        for (at, column) in to.columns.iter_mut().enumerate() {
-            let views = loaded.iter().map(|loaded| loaded.column(at));
-            let views: Vec<ColumnView<'_>> = views.collect();
-            columns::merge(&self.batch, &views, &sources, column);
-        }
+        gather(&self.batch, &loaded, &sources, to);
         let ends: Vec<usize> = heads.iter().map(|head| head.end).collect();
         for (input, end) in self.inputs.iter_mut().zip(ends) {
             input.row = end;
         }
         Ok(true)
+    }
+}
+
+/// Gathers the groups of a batch of rows of these blocks.
+fn gather(batch: &Batch, blocks: &[&Loaded<'_>], sources: &[&[u32]], to: &mut Groups) {
+    let keys: Vec<Variable<'_>> = blocks.iter().map(|block| block.keys()).collect();
+    for row in &batch.firsts {
+        to.keys.push_of(&keys[row.input()], row.row());
+    }
+    for (at, column) in to.columns.iter_mut().enumerate() {
+        let views: Vec<ColumnView<'_>> = blocks.iter().map(|block| block.column(at)).collect();
+        columns::merge(batch, &views, sources, column);
     }
 }
 

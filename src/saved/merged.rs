@@ -21,11 +21,12 @@ use crate::partial::description::Description;
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::Reader;
+use crate::partial::shard::Shard;
 use crate::partial::writer::Writer;
 use crate::plan::names::renamed;
 use crate::plan::shown::{columns_of, zones_of};
 use crate::query::shown::Shown;
-use crate::saved::{Partial, slots};
+use crate::saved::{Partial, shard_of, slots};
 use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
 use crate::table::groups::Groups as AllGroups;
 use crate::table::states::Table;
@@ -34,6 +35,8 @@ use crate::table::states::Table;
 pub struct Merged<'a> {
     partials: Vec<&'a Partial>,
     combined: Combined,
+    /// The only shard that is wanted of them.
+    shard: Option<Shard>,
     cancellation: Option<CancellationToken>,
 }
 
@@ -50,6 +53,7 @@ impl Partial {
         Ok(Merged {
             partials,
             combined,
+            shard: None,
             cancellation: None,
         })
     }
@@ -61,6 +65,45 @@ impl Merged<'_> {
     pub fn cancellation(mut self, token: CancellationToken) -> Self {
         self.cancellation = Some(token);
         self
+    }
+
+    /// Leaves all groups out but those of a shard, from 1 to `count`: what [`Partial::split`] makes of each, merged.
+    ///
+    /// # Errors
+    /// There is no such shard, or they are shards.
+    pub fn keys(mut self, number: u32, count: u32) -> Result<Self> {
+        let refused = |why: String| Err(Error::new(Kind::Usage, why));
+        if let Some((known, of)) = self.shard() {
+            return refused(format!(
+                "the partials are shards {known}/{of}, which aren't divided again"
+            ));
+        }
+        let Some(shard) = Shard::new(number, count) else {
+            return refused(format!(
+                "there is no shard {number} of {count}: they are counted from 1"
+            ));
+        };
+        shard.mark(&mut self.combined.description);
+        self.shard = Some(shard);
+        Ok(self)
+    }
+
+    /// Which of how many shards it is, if it has the groups of one only.
+    pub fn shard(&self) -> Option<(u32, u32)> {
+        shard_of(self.description())
+    }
+
+    /// # Errors
+    /// It has the groups of a shard, and `what` is of all groups.
+    fn refuse_shard(&self, what: Option<&str>) -> Result<()> {
+        match (self.shard(), what) {
+            (Some((number, count)), Some(what)) => {
+                let why =
+                    format!("{what} of all keys, and these are those of shard {number}/{count}");
+                Err(Error::new(Kind::Usage, why))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What was not read of the files that were.
@@ -75,7 +118,8 @@ impl Merged<'_> {
     fn merge(&self) -> Result<Merge<'_>> {
         let sources = self.combined.sources.iter().cloned();
         let readers = self.partials.iter().map(|partial| &partial.reader);
-        Merge::new(readers.zip(sources))
+        let merge = Merge::new(readers.zip(sources))?;
+        Ok(merge.only(self.shard, self.description()))
     }
 
     /// Writes one partial of all. A block of each is in memory.
@@ -139,7 +183,13 @@ impl Merged<'_> {
     /// It has no such column.
     pub fn check_layout(&self, layout: &Layout, shown: &Shown) -> Result<()> {
         let (mut columns, names) = self.columns(shown)?;
-        self.fill(shown, &names)?;
+        let fill = self.fill(shown, &names)?;
+        let is_filled = fill.is_some();
+        self.refuse_shard(
+            layout
+                .of_all()
+                .or(is_filled.then_some("the filled-in rows are")),
+        )?;
         layout.check(&names, &mut columns)
     }
 
@@ -156,10 +206,17 @@ impl Merged<'_> {
         let (mut columns, names) = self.columns(shown)?;
         let having = scope::conditions(&shown.having, &names, &mut columns)?;
         let fill = self.fill(shown, &names)?;
+        let has_totals = columns.has_totals();
+        self.refuse_shard(has_totals.then_some("a share is"))?;
+        self.refuse_shard(fill.is_some().then_some("the filled-in rows are"))?;
         shown.check_precision()?;
         let scales = columns.scales.clone();
         let budget = shown.budget(self.cancellation.clone());
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
+        // With as much again, because shards aren't all as large.
+        let bytes = self
+            .shard
+            .map_or(bytes, |shard| bytes.min(2 * bytes / u64::from(shard.count)));
         let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
         let table = match fits {
             true => self.table()?,

@@ -33,6 +33,25 @@ impl Batch {
         others.truncate(rest);
     }
 
+    /// Leaves only the groups that `keeps` says, asked for the first row of each.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(Row) -> bool) {
+        let mut count = 0;
+        let numbers = self.firsts.iter().map(|&first| {
+            let number = keeps(first).then_some(count);
+            count += u32::from(number.is_some());
+            number
+        });
+        let numbers: Vec<Option<u32>> = numbers.collect();
+        self.others.retain_mut(|(group, _)| {
+            let number = numbers[*group as usize];
+            *group = number.unwrap_or_default();
+            number.is_some()
+        });
+        let mut numbers = numbers.iter();
+        self.firsts
+            .retain(|_| numbers.next().is_some_and(Option::is_some));
+    }
+
     /// The rows of each group.
     pub(crate) fn groups(&self) -> impl Iterator<Item = impl Iterator<Item = Row> + Clone> {
         let mut others = &self.others[..];
