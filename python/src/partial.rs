@@ -109,6 +109,23 @@ impl Partial {
             .collect()
     }
 
+    /// Partials of some of the keys each, by a hash of the key: the same keys are in the same place for every partial that is
+    /// divided into as many. Merged shard by shard, anywhere, they are the rows of one answer.
+    ///
+    /// Raises `UsageError` for no shards, and `DataError` where this is a shard already, or damaged.
+    fn split(&self, py: Python<'_>, shards: u32) -> PyResult<Vec<Partial>> {
+        let split = || {
+            let parts = self.groups.split(shards)?;
+            let bytes = parts.iter().map(|part| Ok(part.to_bytes()?.into_owned()));
+            bytes.collect::<ringfold::Result<Vec<_>>>()
+        };
+        let parts = py.detach(split).map_err(|error| raised(py, &error))?;
+        let parts = parts.iter();
+        parts
+            .map(|bytes| Partial::new("a shard", PyBytes::new(py, bytes)))
+            .collect()
+    }
+
     /// Reads all of it, and looks whether it is sound.
     ///
     /// Raises `DataError` where it is damaged.

@@ -103,3 +103,18 @@ def test_parts_that_began_within_quotes(files: Path) -> None:
     for number, of, begin in error.parts:
         parts[number] = query.partial("trips.csv", range=(number, of), begin=begin)
     assert list(ringfold.merge(parts.values()).result()) == [("Bern", 1), ("Kiel", 1)]
+
+
+def test_shards_have_the_same_keys_for_every_partial(plain: Path) -> None:
+    query = Query(by="key", agg=["count", "sum:price"])
+    want = sorted(query.aggregate(plain))
+    parts = [query.partial(plain, range=(number, 3)).split(4) for number in (1, 2, 3)]
+    shards = [ringfold.merge(part[shard] for part in parts) for shard in range(4)]
+    with pytest.warns(ringfold.Notice, match="only the keys of shard 1/4 are here"):
+        rows = [list(shard.result(query)) for shard in shards]
+    assert all(rows)
+    assert sorted(row for shard in rows for row in shard) == want
+    with pytest.raises(ringfold.Error):
+        parts[0][0].split(2)
+    with pytest.raises(ringfold.UsageError):
+        query.partial(plain).split(0)
