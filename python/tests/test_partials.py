@@ -110,7 +110,7 @@ def test_shards_have_the_same_keys_for_every_partial(plain: Path) -> None:
     want = sorted(query.aggregate(plain))
     parts = [query.partial(plain, range=(number, 3)).split(4) for number in (1, 2, 3)]
     shards = [ringfold.merge(part[shard] for part in parts) for shard in range(4)]
-    with pytest.warns(ringfold.Notice, match="only the keys of shard 1/4 are here"):
+    with pytest.warns(ringfold.Notice, match="only the keys of shard"):
         rows = [list(shard.result(query)) for shard in shards]
     assert all(rows)
     assert sorted(row for shard in rows for row in shard) == want
