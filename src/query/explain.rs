@@ -516,6 +516,7 @@ fn level_name(level: Option<Level>) -> &'static str {
     }
 }
 
+#[cfg(feature = "cli")]
 impl Explanation {
     /// Adds a line to those above the table.
     pub(crate) fn add(&mut self, name: &'static str, fact: String) {
