@@ -276,6 +276,27 @@ impl Partial {
         }
     }
 
+    /// The same without groups: whether partials fit together is known from what they have read.
+    ///
+    /// ```
+    /// use ringfold::query::Query;
+    /// use ringfold::{Config, Input};
+    ///
+    /// let input = Input::memory([&b"a\nb\n"[..]]);
+    /// let (partial, ..) = Query::new(b',').key(1).partial(&input, &Config::default())?;
+    /// let receipt = partial.without_groups()?;
+    /// assert_eq!((partial.len(), receipt.len()), (2, 0));
+    /// assert_eq!(partial.counts(), receipt.counts());
+    /// # Ok::<(), ringfold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None that is known of.
+    pub fn without_groups(&self) -> Result<Partial> {
+        let written = Writer::new(Vec::new(), &self.reader.description).and_then(Writer::finish);
+        Partial::read(self.name(), written.map_err(|error| Error::output(&error))?)
+    }
+
     /// Divides the groups by a hash of their keys into so many shards, partials in memory that are merged as others are. A key is
     /// in the same shard of every partial: docs/partial-format.md says in which. Each shard has the receipt of the whole. Those
     /// of one number are merged to the groups of that shard, all of them to all groups; a merge of some is an error.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shlex
 from typing import Any
@@ -32,6 +33,13 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def on(self, host: str) -> Error:
+        """The same error, which names a host."""
+        made: Error = copy.copy(self)
+        made.message = f"on {host}: {self.message}"
+        made.args = (made.message, *self.args[1:])
+        return made
 
 
 class UsageError(Error, ValueError):

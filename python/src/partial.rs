@@ -109,6 +109,14 @@ impl Partial {
             .collect()
     }
 
+    /// The same without groups: merged with others it tells whether they fit together, in little memory.
+    fn receipt(&self, py: Python<'_>) -> PyResult<Partial> {
+        let receipt = self.groups.without_groups();
+        let bytes = receipt.and_then(|receipt| Ok(receipt.to_bytes()?.into_owned()));
+        let bytes = bytes.map_err(|error| raised(py, &error))?;
+        Partial::new(self.groups.name(), PyBytes::new(py, &bytes))
+    }
+
     /// Partials of some of the keys each, by a hash of the key: the same keys are in the same place for every partial that is
     /// divided into as many. Merged shard by shard, anywhere, they are the rows of one answer.
     ///
