@@ -19,7 +19,7 @@ MSRV  := 1.89
 .PHONY: help run test test-all test-python wheel soak lint doc bench bench-alloc bench-grid bench-jobs bench-ladder bench-pair bench-partials fuzz fuzz-short asan tsan miri mutants deny deny-offline build static package package-check package-twice test-aarch64 emulated toolchain clean
 
 help: ## What there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build $(DATA) ## Build, generate ROWS rows (default 10 million), aggregate them with statistics
 	$(BIN) aggregate --format lines --stats $(FLAGS) $(DATA)

@@ -17,6 +17,11 @@ fn the_newest_version_in_the_changelog_is_that_of_every_crate() {
     let heading = changelog.lines().find_map(|line| line.strip_prefix("## "));
     let (named, state) = heading.and_then(|line| line.split_once(", ")).unwrap();
     assert_eq!(named, version);
+    let python = text("python/Cargo.toml");
+    assert!(
+        python.contains(&format!("\nversion = \"{version}\"\n")),
+        "{python}"
+    );
     let is_date = state.len() == 10 && state.bytes().filter(|&byte| byte == b'-').count() == 2;
     assert!(state == "unreleased" || is_date, "{state}");
     for manifest in [
