@@ -73,9 +73,9 @@ impl Row {
 
     /// Its row of the table.
     pub fn line(&self) -> String {
-        let Row {
-            number, name, part, ..
-        } = self;
+        let Row { number, part, .. } = self;
+        // A pattern has the byte that ends a cell.
+        let name = self.name.replace('|', "\\|");
         let measured = match &self.measured {
             Ok(measured) => measured,
             Err(why) => return format!("| {number} | {part} | {name} | VOID: {why} | | | | | |"),

@@ -1,7 +1,7 @@
 //! The facts without which a time says nothing: kernel, processor, memory, file system, drive.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ringfold_read::internals::{
@@ -56,7 +56,12 @@ impl Machine {
         let device = device_of(file);
         let queue = device.as_deref().and_then(queue_of);
         let setting = |name: &str| text(queue.as_ref()?.join(name)).ok();
-        let [file_system, source] = place(file).map_or([None, None], |place| place.map(Some));
+        let is_drive = |file: &Path| Some(fs::metadata(file).ok()?.file_type().is_block_device());
+        let [file_system, source] = match is_drive(file) {
+            // It lies on no file system: that of its node is none of its own.
+            Some(true) => [None, Some(file.display().to_string())],
+            _ => place(file).map_or([None, None], |place| place.map(Some)),
+        };
         Machine {
             ringfold: env!("CARGO_PKG_VERSION").into(),
             kernel: release(),

@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What a ring was.
+    /// What a ring was granted, and what it did.
     pub(crate) fn count_ring(&mut self, facts: Facts) {
         let (knobs, stats) = (&self.config.knobs, &mut self.stats);
         stats.registered_buffers = facts.registered;

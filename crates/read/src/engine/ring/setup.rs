@@ -155,7 +155,7 @@ impl Setup {
         } else if self.iopoll {
             (Setting::Iopoll.into(), "the kernel refuses such a ring")
         } else {
-            let choice = Setting::Entries.of(self.entries());
+            let choice = Setting::Entries.of(self.entries.unwrap_or(self.entries()));
             match errno {
                 Some(libc::ENOMEM) => {
                     by = Refuser::LockedMemoryLimit;
