@@ -180,6 +180,32 @@ fn program(dir: &Path, args: &str) -> Ended {
     end(ringfold(args.split(' ')).current_dir(dir))
 }
 
+/// A part that began at a wrong byte is found in any shard, whatever the order.
+#[test]
+fn each_shard_is_checked() {
+    let dir = dir();
+    let dir = dir.path();
+    write(dir, "t.csv", TRIPS.as_bytes());
+    for (name, range) in [("a", "1/2"), ("bad", "2/2"), ("good", "2/2 --begin 46")] {
+        let args = format!("aggregate -k city --range {range} --save-partial {name}.part t.csv");
+        assert_eq!(program(dir, &args).code, Some(0));
+        for shard in [1, 2] {
+            let args = format!("merge --keys {shard}/2 --save-partial {name}.{shard} {name}.part");
+            assert_eq!(program(dir, &args).code, Some(0));
+        }
+    }
+    for all in [
+        "a.1 a.2 good.1 bad.2",
+        "a.2 a.1 good.1 bad.2",
+        "bad.2 good.1 a.1 a.2",
+    ] {
+        let error = program(dir, &format!("merge {all}")).failure(1);
+        assert!(error.ends_with("`--range 2/2 --begin 46`"), "{error}");
+    }
+    let all = program(dir, "merge a.2 good.1 a.1 good.2").answer();
+    assert_eq!(all, b"city,count\nBern,1\nKiel,1\n");
+}
+
 #[test]
 fn merge_names_the_flags_to_run_a_part_again_with() {
     let dir = dir();

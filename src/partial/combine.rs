@@ -93,7 +93,7 @@ impl fmt::Display for Missing {
         let unconfirmed = listed(&self.unconfirmed);
         write!(
             f,
-            "; {unconfirmed} may begin within a quoted field, which only what is missing tells"
+            "; {unconfirmed} may begin within a quoted field: only what is missing tells"
         )
     }
 }
@@ -153,10 +153,10 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
         owners.sort_by_key(|(span, _)| (span.source, span.from, span.to));
         refuse_doubles(owners, &description.sources, partials)?;
     }
-    let spans = |owners: &[(Span, usize)]| owners.iter().map(|(span, _)| *span).collect();
+    let spans_of = |owners: &[(Span, usize)]| owners.iter().map(|(span, _)| *span).collect();
     let owners = read.remove(&shards[0]).unwrap_or_default();
     for (shard, others) in &read {
-        if joined(spans(others)) != joined(spans(&owners)) {
+        if joined(spans_of(others)) != joined(spans_of(&owners)) {
             let at = shards.iter().position(|known| known == shard);
             let cause = format!(
                 "this shard isn't of the same records as that of {}",
@@ -169,13 +169,18 @@ pub(crate) fn combine(partials: &[&Reader]) -> Result<Combined> {
         // All shards are the whole.
         description.query.retain(|(name, _)| name != SHARD);
     }
-    let spans: Vec<Span> = spans(&owners);
+    let spans: Vec<Span> = spans_of(&owners);
     let mut missing = missing(&spans, &description.sources);
     if !missing.is_empty() {
         refuse_mixed(&owners, &description.sources, partials)?;
     }
     let chain = Chain::of(&spans);
     refuse_wrong(&chain, &owners, &description.sources, partials)?;
+    // Each shard may have been read by a run of its own.
+    for others in read.values() {
+        let spans: Vec<Span> = spans_of(others);
+        refuse_wrong(&Chain::of(&spans), others, &description.sources, partials)?;
+    }
     let unconfirmed = chain.unconfirmed.iter().map(|&at| &spans[at]);
     missing.unconfirmed = unconfirmed.map(|span| (span.part, span.parts)).collect();
     missing.unconfirmed.dedup();

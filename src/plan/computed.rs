@@ -210,10 +210,9 @@ impl Record for Fields<'_> {
                 Cow::Owned(field.value(self.bytes, &mut scratch).to_vec())
             }
         };
+        let is_null = self.plan.is_null(&text);
         let value = Value::Text(text);
-        let is_null =
-            |value: &Value<'_>| matches!(value, Value::Text(text) if self.plan.is_null(text));
-        Ok(match is_null(&value) || self.is_no_number(column, &value) {
+        Ok(match is_null || self.is_no_number(column, &value) {
             true => Value::Null,
             false => value,
         })

@@ -97,8 +97,7 @@ impl QuotedPart {
                 Begin::Likely => Ok(None),
                 _ => Err(Error::new(
                     Kind::Usage,
-                    "no quoted field of this input holds a newline, so it isn't to be said where the first record of a part \
-                     begins",
+                    "no field of this input may hold a newline, so where a part's first record begins is known",
                 )),
             };
         };
@@ -120,7 +119,7 @@ impl QuotedPart {
         let own = &bytes[..bytes.len().min((first.to - first.from) as usize)];
         let [unquoted_end, quoted_end] = states.map(|state| form.framing.first_end(state, own));
         part.is_guessed =
-            unquoted_end != quoted_end || bytes.len() == LOOKED_AT && unquoted_end.is_none();
+            unquoted_end != quoted_end || own.len() == LOOKED_AT && unquoted_end.is_none();
         let [is_unquoted, is_quoted] = states.map(|state| form.is_right(state, &bytes));
         part.begin = match begin {
             Begin::Likely if is_unquoted == Some(false) && is_quoted == Some(true) => Begin::Quoted,

@@ -212,11 +212,8 @@ impl Merged<'_> {
         shown.check_precision()?;
         let scales = columns.scales.clone();
         let budget = shown.budget(self.cancellation.clone());
+        // Of one shard, too: a single group may have most of the bytes.
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
-        // With as much again, because shards aren't all as large.
-        let bytes = self
-            .shard
-            .map_or(bytes, |shard| bytes.min(2 * bytes / u64::from(shard.count)));
         let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
         let table = match fits {
             true => self.table()?,

@@ -107,7 +107,8 @@ fn read(name: &str, input: &Input, form: &Query, key: &[Columns]) -> Result<Look
             let keys = bytes.split(|byte| *byte == b'\n').flat_map(json::keys);
             let (mut names, mut known) = (Vec::new(), BTreeSet::new());
             for key in keys {
-                if known.insert(key.clone()) {
+                if !known.contains(&key) {
+                    known.insert(key.clone());
                     names.push(key);
                 }
                 if names.len() > COLUMNS_MAX {

@@ -97,7 +97,7 @@ pub struct RingDefaults {
 
 /// Called with the bytes that the job has taken, and with how many there are, unless streams or compressed files are among
 /// them: [`Config::progress`]. Both only grow; the latter does where an input has to be read once more. At the end of a run
-/// that hasn't failed both are the same.
+/// that hasn't failed both are the same, but for a part: its records don't end where it does.
 pub type Progress = dyn Fn(u64, Option<u64>) + Send + Sync;
 
 /// Called with the error of a read that has taken too long: [`Config::overdue`].

@@ -197,7 +197,7 @@ fn given_up(watch: &Watchdog) -> Result<()> {
 /// Refuses spans that begin within a file at a place before which not all bytes are read: where records end there isn't
 /// known with a stateful framing.
 fn check_cuts(input: &Input) -> Result<()> {
-    // Of a part it is said.
+    // `Input::begin` says where a part begins.
     let begins = input.begins().map(|(first, _)| (first.source, first.from));
     let mut before = begins.unwrap_or_default();
     for span in input.spans() {

@@ -29,7 +29,7 @@ impl Input {
     pub fn begin(mut self, begin: Begin) -> Result<Self> {
         let first = self.spans.first().filter(|span| span.from > 0);
         let Some(first) = first.filter(|_| self.part.is_some()) else {
-            let cause = "where the first record begins is said of a part that begins within a file, and this one doesn't";
+            let cause = "this part begins with a file, or nothing is divided: where its first record begins is known";
             return Err(Error::new(Kind::Usage, cause));
         };
         let source = self.source(first);

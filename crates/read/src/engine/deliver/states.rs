@@ -1,8 +1,8 @@
 //! The state of a stateful framing at each place where a file is cut, from the effects of all bytes before it.
 //!
-//! A *tile* is a part of a file that one read or one worker fetches. Tiles lie side by side from the file's first byte
-//! on, or from the first byte of a part on, without gaps or overlaps: those at the edges of a span or a worker's block begin and end where the search for a
-//! record's end begins. Whoever fetches a tile posts its effect. Tiles are posted in any order. The state at a tile's
+//! A *tile* is a part of a file that one read or one worker fetches. Tiles lie side by side from the first byte of the file
+//! or of a part on, without gaps or overlaps: those at the edges of a span or a worker's block begin and end where the search
+//! for a record's end begins. Whoever fetches a tile posts its effect. Tiles are posted in any order. The state at a tile's
 //! start is known as soon as all tiles before it are posted.
 
 use std::collections::BTreeMap;
