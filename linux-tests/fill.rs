@@ -112,6 +112,27 @@ fn each_kind_of_key() {
     );
 }
 
+/// Columns that are called like a computed key have any values and any width.
+#[test]
+fn columns_that_are_called_like_keys() {
+    let dir = dir();
+    for (head, values, why) in [
+        ("bin(x, -10)", "10\n20", "can't be filled"),
+        ("bin(x, 0)", "10\n20", "can't be filled"),
+        ("log_bin(x, 1)", "10\n20", "can't be filled"),
+        ("log_bin(x, 0.5)", "10\n20", "can't be filled"),
+        ("hour(t)", "07\n09", "`07` isn't a value of such a key"),
+        ("hour(t)", "7\n24", "`24` isn't a value of such a key"),
+        ("bin(x, 1)", "1.0\n3", "`1.0` isn't a value of such a key"),
+    ] {
+        let text = format!("\"{head}\"\n{values}\n");
+        write(dir.path(), "named.csv", text.as_bytes());
+        let key = format!("\"{head}\"");
+        let error = refused(dir.path(), &["-k", &key, "--fill", head, "named.csv"]);
+        assert!(error.contains(why), "{head}: {error}");
+    }
+}
+
 #[test]
 fn keys_without_steps_are_refused() {
     let dir = dir();

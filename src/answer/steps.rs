@@ -81,8 +81,8 @@ impl Steps {
             _ => None,
         };
         Some(match function {
-            "bin" => Steps::Multiples(constant(1)?),
-            "log_bin" => Steps::Powers(constant(1)?),
+            "bin" => Steps::Multiples(constant(1).filter(|width| *width > Rational::from(0))?),
+            "log_bin" => Steps::Powers(constant(1).filter(|base| *base > Rational::from(1))?),
             "floor" | "ceil" | "year" => Steps::Multiples(1.into()),
             "round" | "trunc" if arguments.len() == 1 => Steps::Multiples(1.into()),
             "round" | "trunc" => Steps::Multiples(last_digit(&constant(1)?)?),
@@ -100,8 +100,13 @@ impl Steps {
     pub(super) fn place(&self, text: &[u8]) -> Option<Rational> {
         match self {
             Steps::Times(spans) => spans.place(text).map(Rational::from),
-            Steps::Cycle(..) | Steps::Powers(_) => number(text),
-            Steps::Multiples(width) => number(text).filter(|number| {
+            // A leap second is 60.
+            Steps::Cycle(from, to) => written(text).filter(|number| {
+                let values = (*from..=*to).chain((*to == 59).then_some(60));
+                values.map(Rational::from).any(|value| value == *number)
+            }),
+            Steps::Powers(_) => written(text),
+            Steps::Multiples(width) => written(text).filter(|number| {
                 let times = number.over(width);
                 times.is_some_and(|times| times == Rational::from(times.cut(0, Cut::Floor)))
             }),
@@ -157,6 +162,14 @@ impl Steps {
 
 fn number(text: &[u8]) -> Option<Rational> {
     Some(Number::read_as(text, Grammar::LONG).ok()?.into())
+}
+
+/// The number that a computed key is, if it is written as one: 7, and not 07 or 7.0.
+fn written(text: &[u8]) -> Option<Rational> {
+    let number = number(text)?;
+    let mut canonical = Vec::new();
+    Value::Number(number.clone()).write(&mut canonical).ok()?;
+    (canonical == text).then_some(number)
 }
 
 /// What numbers of so many digits after the point are multiples of.

@@ -1,6 +1,6 @@
 //! What each part of a query costs: the query is run with and without it over the first records.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memchr::{memchr_iter, memrchr};
 use ringfold_read::internals::head::look_at_head;
@@ -14,8 +14,12 @@ use crate::{Config, Input, Result, fold};
 const SAMPLE: usize = 8 << 20;
 /// Fewer bytes cost so little that nobody asks.
 const SAMPLE_MIN: usize = 1 << 20;
-/// Each query is run so often, in turn with the others, and its least time counts.
+/// Each query is run at most so often, in turn with the others, and its least time counts.
 const ROUNDS: usize = 5;
+/// No round begins later than this.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Where one round would take longer, no parts are measured.
+const ROUND_MAX: Duration = Duration::from_secs(4);
 /// A part is named where the query takes so many times as long with it.
 const NAMED: f64 = 1.2;
 
@@ -33,20 +37,53 @@ pub(super) fn costs(
     let Some(sample) = sample(plan, input)? else {
         return Ok(Vec::new());
     };
-    let all = std::iter::once(query).chain(parts.iter().map(|(_, query)| query));
-    let Some((times, records)) = times(plan, all, &sample) else {
+    let config = Config {
+        threads: Some(1),
+        max_record: plan.max_record,
+        ..Config::default()
+    };
+    let planned = |query: &Query| {
+        let query = query.clone().header(plan.has_header);
+        query.plan(&sample, &config).ok()
+    };
+    let Some(whole) = planned(query) else {
         return Ok(Vec::new());
     };
-    let size = units::size(sample.len().unwrap_or(0));
+    // Some queries can't be without a part.
+    let without = |(name, query): &'_ (String, Query)| Some((name.clone(), planned(query)?));
+    let mut without: Vec<(String, Plan)> = parts.iter().filter_map(without).collect();
+    let Some((first, records)) = time(&whole, &sample, &config) else {
+        return Ok(Vec::new());
+    };
+    let count = without.len();
+    if first * (count as u32 + 1) > ROUND_MAX {
+        without.clear();
+    }
+    let (mut least, mut others) = (first, vec![Duration::MAX; without.len()]);
+    let begun = Instant::now();
+    for round in 0..ROUNDS {
+        if round > 0 && begun.elapsed() > PATIENCE {
+            break;
+        }
+        let plans = without.iter().map(|(_, plan)| plan).zip(&mut others);
+        for (plan, least) in std::iter::once((&whole, &mut least)).chain(plans) {
+            if let Some((time, _)) = time(plan, &sample, &config) {
+                *least = time.min(*least);
+            }
+        }
+    }
     let each = |time: Duration| time.as_nanos() as f64 / records as f64;
-    let whole = each(times[0]);
+    let (whole, size) = (each(least), units::size(sample.len().unwrap_or(0)));
     let mut said = vec![format!(
         "{whole:.0} ns a record of one processor, in the first {size}"
     )];
+    if without.len() < count {
+        said.push(format!("its {count} parts take too long to be measured"));
+    }
     let mut named: Vec<(f64, &str)> = Vec::new();
-    for ((name, _), time) in parts.iter().zip(&times[1..]) {
-        if whole > NAMED * each(*time) {
-            named.push((whole - each(*time), name));
+    for ((name, _), time) in without.iter().zip(others) {
+        if whole > NAMED * each(time) {
+            named.push((whole - each(time), name));
         }
     }
     named.sort_by(|one, two| two.0.total_cmp(&one.0));
@@ -56,7 +93,9 @@ pub(super) fn costs(
 
 /// The first records of an input, if they are many.
 fn sample(plan: &Plan, input: &Input) -> Result<Option<Input>> {
-    let Some(source) = input.sources().first() else {
+    // A pipe isn't waited for.
+    let first = input.sources().first();
+    let Some(source) = first.filter(|source| source.can_repeat()) else {
         return Ok(None);
     };
     look_at_head(source, |bytes, ended| {
@@ -79,31 +118,12 @@ fn sample(plan: &Plan, input: &Input) -> Result<Option<Input>> {
     })
 }
 
-/// The least time of each query, and the records that there are.
-fn times<'a>(
-    plan: &Plan,
-    queries: impl Iterator<Item = &'a Query>,
-    sample: &Input,
-) -> Option<(Vec<Duration>, u64)> {
-    let config = Config {
-        threads: Some(1),
-        max_record: plan.max_record,
-        ..Config::default()
-    };
-    let plans = queries.map(|query| query.clone().header(plan.has_header).plan(sample, &config));
-    let plans: Vec<Plan> = plans.collect::<Result<_>>().ok()?;
-    let mut times = vec![Duration::MAX; plans.len()];
-    let mut records = 0;
-    for _ in 0..ROUNDS {
-        for (plan, least) in plans.iter().zip(&mut times) {
-            let before = processor_time();
-            let (answer, _) = fold(sample, &config, plan).ok()?;
-            *least = (processor_time() - before).min(*least);
-            // The first plan is that of the whole query; without a condition there are more.
-            records = records.max(answer.rows);
-        }
-    }
-    (records > 0).then_some((times, records))
+/// What a run takes, and how many records it has taken or left out. `None`: it fails, or there is no record.
+fn time(plan: &Plan, sample: &Input, config: &Config) -> Option<(Duration, u64)> {
+    let before = processor_time();
+    let (answer, _) = fold(sample, config, plan).ok()?;
+    let records = answer.rows + answer.filtered;
+    (records > 0).then_some((processor_time() - before, records))
 }
 
 fn processor_time() -> Duration {
