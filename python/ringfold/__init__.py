@@ -28,7 +28,7 @@ from ._errors import (
 )
 from ._query import Paths, Query, Size, aggregate, describe, listed, merge
 from ._ringfold import Answer, Partial, __version__, decline_sigbus_handler
-from ._run import Notice, Progress, ticking
+from ._run import Notice, Progress, heard, ticking
 
 __all__ = [
     "Answer",
@@ -95,7 +95,8 @@ def count(
     flags = ["--null"] if null else []
     query = Query(threads=threads, no_decompress=no_decompress, block_size=block_size)
     with ticking(progress) as tick:
-        counted = _ringfold.count(flags + query.flags(), listed(paths), tick)
+        counted, notices = _ringfold.count(flags + query.flags(), listed(paths), tick)
+    heard(notices)
     return Count(sum(lines for lines, _ in counted), sum(size for _, size in counted))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import re
 import shlex
 from typing import Any
@@ -106,9 +107,15 @@ def _field(flag: str) -> str:
     return _FIELDS.get(name, name.replace("-", "_"))
 
 
+@functools.cache
+def _valued() -> dict[str, bool]:
+    """The names of flags, and whether they take a value."""
+    return dict(_ringfold.flags("aggregate") + _ringfold.flags("merge"))
+
+
 def spelled(text: str) -> str:
     """A line of the program with fields in the place of flags: "`-H` takes it" becomes "`header=True` takes it"."""
-    is_valued = dict(_ringfold.flags("aggregate"))
+    is_valued = _valued()
 
     def of_code(found: re.Match[str]) -> str:
         try:
@@ -123,7 +130,10 @@ def spelled(text: str) -> str:
             if not flag.startswith("-"):
                 return found[0]
             name = _SHORT.get(flag, flag.lstrip("-"))
-            if is_valued.get(name, False):
+            if name not in is_valued:
+                # A value of the data.
+                return found[0]
+            if is_valued[name]:
                 value = value or (words.pop(0) if words else "")
                 fields.append(f"{_field(flag)}={value!r}")
             else:

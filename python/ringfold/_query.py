@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """A path or several; files of one call are one input."""
 
-Texts = str | Iterable[str]
+Texts = str | Iterable[str] | None
 """A text or several."""
 
-Columns = str | int | Iterable[str | int]
+Columns = str | int | Iterable[str | int] | None
 """Columns by name, by number from 1, or values such as ``"lower(city) as town"``."""
 
-Aggregates = str | Iterable[str] | Mapping[str, str]
+Aggregates = str | Iterable[str] | Mapping[str, str] | None
 """``"count,sum:price"``, ``["count", "sum:price"]``, or ``{"total": "sum(price)"}`` with a name for each column."""
 
 Size = int | str
@@ -126,13 +126,13 @@ class Query:
     pin: str | None = None
 
     def __post_init__(self) -> None:
-        # Equal questions are equal, whatever they were written as.
+        # A text and a list with it are equal, and so are 1 and "1".
         for name in _SEVERAL:
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 value = [f"{what} as {_quoted(named)}" for named, what in value.items()]
-            elif isinstance(value, (str, int)):
-                value = [value]
+            elif value is None or isinstance(value, (str, int)):
+                value = [] if value is None else [value]
             object.__setattr__(self, name, tuple(str(item) for item in value))
         for name in ("rejects", "hash_key", "spill_dir"):
             value = getattr(self, name)
@@ -226,7 +226,7 @@ def result(partial: _ringfold.Partial, query: Query | None, allow_gaps: bool) ->
     kept = {name: getattr(query, name) for name in (*_OF_ANSWERS, "memory", "spill_dir", "threads")}
     words = Query(**kept).flags() + (["--allow-gaps"] if allow_gaps else [])
     answer = _ringfold.answer(words, [partial])
-    heard(answer.notices)
+    heard([] if query.quiet else answer.notices)
     return answer
 
 
@@ -237,7 +237,9 @@ def merge(partials: Iterable[_ringfold.Partial]) -> _ringfold.Partial:
     `WrongPartsError` where parts of a file with quoted newlines were read from a wrong byte on; its ``parts`` say how to run
     them again.
     """
-    return _ringfold.merge(list(partials))
+    merged, notices = _ringfold.merge(list(partials))
+    heard(notices)
+    return merged
 
 
 def listed(paths: Paths) -> list[str | os.PathLike[str]]:

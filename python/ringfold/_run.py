@@ -21,7 +21,7 @@ class Notice(UserWarning):
 def heard(notices: list[str]) -> None:
     """Warns of notices, at the line that called ringfold."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ringfold."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ringfold":
         frame, level = frame.f_back, level + 1
     for notice in notices:
         warnings.warn(spelled(notice.removeprefix("notice: ")), Notice, stacklevel=level)

@@ -8,9 +8,9 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ._errors import DataError, Error, FileError, WrongPartsError
-from ._query import Query
-from ._ringfold import Partial, merge
+from ._errors import DataError, Error, FileError, UsageError, WrongPartsError
+from ._query import Query, merge
+from ._ringfold import Partial
 
 Path = str | os.PathLike[str]
 Files = Path | Iterable[Path | tuple[str, Path]]
@@ -66,6 +66,8 @@ def units(files: Files, unit: int = UNIT) -> list[Unit]:
         few.append(name)
         bytes_of_few += size
     end_few()
+    if not found:
+        raise UsageError("there are no files")
     return found
 
 
@@ -91,7 +93,7 @@ def _computed(query: Query, unit: Unit) -> Partial:
         if unit.part is None or unit.begin is not None:
             raise
         # Perhaps the part begins within quotes. Whether it does, the receipt of the part before tells.
-        with contextlib.suppress(DataError):
+        with contextlib.suppress(DataError, UsageError):
             return query.partial(unit.paths, range=unit.part, begin="quoted")
         raise
 
@@ -100,6 +102,11 @@ def computed_shards(query: Query, unit: Unit, shards: int) -> list[Partial]:
     """The receipt of a unit's partial, and the partial, or its shards if there are several."""
     whole = computed(query, unit)
     return [whole.receipt(), *(whole.split(shards) if shards > 1 else [whole])]
+
+
+def ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, partials: Sequence[Partial]) -> Any:
+    """What is made of a shard."""
+    return each(query, merged(partials), shard)
 
 
 def merged(partials: Sequence[Partial]) -> Partial:
@@ -140,7 +147,7 @@ def corrected(
 
 def tree(items: Sequence[T], merge: Callable[[list[T]], T], fan_in: int = FAN_IN) -> T:
     """Merges neighbours until one is left: `first` and `last` go by the order of the files."""
-    items = list(items)
+    items, fan_in = list(items), max(2, fan_in)
     while len(items) > 1:
         groups = [items[at : at + fan_in] for at in range(0, len(items), fan_in)]
         items = [group[0] if len(group) == 1 else merge(group) for group in groups]

@@ -10,7 +10,7 @@ from distributed import Client, Future, get_client
 
 from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, frame, merged, table, tree, units
+from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, ended, frame, merged, table, tree, units
 
 
 def _submit(client: Client, call: Callable[..., Any], *args: Any, host: str | None = None) -> Future:
@@ -67,10 +67,6 @@ def aggregate(
     return partial(files, by, agg, client=client, unit=unit, fan_in=fan_in, **fields).result(asked(by, agg, fields))
 
 
-def _ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, partials: list[Partial]) -> Any:
-    return each(query, merged(partials), shard)
-
-
 def shards(
     files: Files,
     n: int,
@@ -89,7 +85,7 @@ def shards(
     client, query = client or get_client(), asked(by, agg, fields)
     made = _made(client, files, query, unit, n)
     of = [[futures[1 + shard] for futures in made] for shard in range(n)]
-    return [_submit(client, _ended, query, each, shard, of[shard]) for shard in range(n)]
+    return [_submit(client, ended, query, each, shard, of[shard]) for shard in range(n)]
 
 
 def dataframe(files: Files, n: int, by: Columns = (), agg: Aggregates = (), **fields: Any) -> Any:

@@ -10,7 +10,7 @@ from ray.exceptions import RayTaskError
 
 from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, merged, table, tree, units
+from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, ended, merged, table, tree, units
 
 
 def _where(unit: Unit) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def aggregate(
 
 
 def _ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, *partials: Partial) -> Any:
-    return each(query, merged(partials), shard)
+    return ended(query, each, shard, partials)
 
 
 def shards(

@@ -71,6 +71,7 @@ def partial(
     rows = _made(spark, files, asked(by, agg, fields), unit, 1)
     made: RDD[Any] = rows.map(lambda row: (row[0], row[1][1]))
     count = made.getNumPartitions()
+    fan_in = max(2, fan_in)
     while count > fan_in:
         # Neighbours together: `treeReduce` mixes the order of the files, which `first` and `last` go by.
         count = -(-count // fan_in)

@@ -120,9 +120,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn new(found: Found<Grid>, notices: Vec<String>) -> Answer {
+    pub fn new(found: Found<impl Into<Grid>>, notices: Vec<String>) -> Answer {
         Answer {
-            grid: Arc::new(found.found),
+            grid: Arc::new(found.found.into()),
             pool: (found.pool, std::process::id()),
             schema: OnceLock::new(),
             counts: found.counted,

@@ -174,15 +174,12 @@ pub fn partial(
     paths: Vec<PathBuf>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Partial, Vec<String>)> {
-    let host = Host::default();
-    let shared = host.clone();
-    let found = watched(py, &host, progress.as_ref(), move || {
-        hosted::partial(flags, &paths, &shared)
-    })?;
+    let run = move |host: &Host| hosted::partial(flags, &paths, host);
+    let (found, lines) = watched(py, progress.as_ref(), run)?;
     let bytes = PyBytes::new(py, &found.found);
     // Threads end, and memory is given back.
     py.detach(move || drop(found));
-    Ok((Partial::new("a partial", bytes)?, host.take_lines()))
+    Ok((Partial::new("a partial", bytes)?, lines))
 }
 
 fn groups(partials: &[Bound<'_, Partial>]) -> Vec<Arc<Groups>> {
@@ -197,19 +194,18 @@ pub fn answer(
     flags: Vec<OsString>,
     partials: Vec<Bound<'_, Partial>>,
 ) -> PyResult<Answer> {
-    let (host, partials) = (Host::default(), groups(&partials));
-    let shared = host.clone();
-    let found = watched(py, &host, None, move || {
-        hosted::answer(flags, &partials, &shared)
-    })?;
-    Ok(Answer::new(found.map(Into::into), host.take_lines()))
+    let partials = groups(&partials);
+    let (found, lines) = watched(py, None, move |host| hosted::answer(flags, &partials, host))?;
+    Ok(Answer::new(found, lines))
 }
 
 /// One partial of several.
 #[pyfunction]
-pub fn merge(py: Python<'_>, partials: Vec<Bound<'_, Partial>>) -> PyResult<Partial> {
-    let (host, partials) = (Host::default(), groups(&partials));
-    let shared = host.clone();
-    let bytes = watched(py, &host, None, move || hosted::merge(&partials, &shared))?;
-    Partial::new("a partial", PyBytes::new(py, &bytes))
+pub fn merge(
+    py: Python<'_>,
+    partials: Vec<Bound<'_, Partial>>,
+) -> PyResult<(Partial, Vec<String>)> {
+    let partials = groups(&partials);
+    let (bytes, lines) = watched(py, None, move |host| hosted::merge(&partials, host))?;
+    Ok((Partial::new("a partial", PyBytes::new(py, &bytes))?, lines))
 }

@@ -17,18 +17,20 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a run that is cancelled is waited for. A thread that sits in the kernel is left behind.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Does `work` on a thread of its own. `progress` is called with the bytes that were read, and all of them if that is known.
+/// Does `work` on a thread of its own; returns also what the program would have said. `progress` is called with the bytes that were
+/// read, and all of them if that is known.
 pub fn watched<T: Send + 'static>(
     py: Python<'_>,
-    host: &Host,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce() -> ringfold::Result<T> + Send + 'static,
-) -> PyResult<T> {
+    work: impl FnOnce(&Host) -> ringfold::Result<T> + Send + 'static,
+) -> PyResult<(T, Vec<String>)> {
+    let host = Host::default();
+    let shared = host.clone();
     let (sender, mut receiver) = channel();
     let thread = std::thread::Builder::new().name("ringfold".into());
     let thread = thread.spawn(move || {
         // Nobody may wait for it any more.
-        let _ = sender.send(work());
+        let _ = sender.send(work(&shared));
     })?;
     let tell = || match progress {
         Some(call) => call.call1(host.progress()).map(drop),
@@ -41,7 +43,8 @@ pub fn watched<T: Send + 'static>(
         match waited {
             Ok(done) => {
                 tell()?;
-                return done.map_err(|error| raised(py, &error));
+                let done = done.map_err(|error| raised(py, &error))?;
+                return Ok((done, host.take_lines()));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let panicked = py.detach(|| thread.join()).err();
@@ -67,12 +70,9 @@ pub fn aggregate(
     paths: Vec<PathBuf>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let host = Host::default();
-    let shared = host.clone();
-    let found = watched(py, &host, progress.as_ref(), move || {
-        hosted::aggregate(flags, &paths, &shared)
-    })?;
-    Ok(Answer::new(found.map(Into::into), host.take_lines()))
+    let run = move |host: &Host| hosted::aggregate(flags, &paths, host);
+    let (found, lines) = watched(py, progress.as_ref(), run)?;
+    Ok(Answer::new(found, lines))
 }
 
 #[pyfunction]
@@ -83,12 +83,9 @@ pub fn describe(
     paths: Vec<PathBuf>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let host = Host::default();
-    let shared = host.clone();
-    let found = watched(py, &host, progress.as_ref(), move || {
-        hosted::describe(flags, &paths, &shared)
-    })?;
-    Ok(Answer::new(found.map(Into::into), host.take_lines()))
+    let run = move |host: &Host| hosted::describe(flags, &paths, host);
+    let (found, lines) = watched(py, progress.as_ref(), run)?;
+    Ok(Answer::new(found, lines))
 }
 
 #[pyfunction]
@@ -97,12 +94,7 @@ pub fn explain(
     flags: Vec<OsString>,
     paths: Vec<PathBuf>,
 ) -> PyResult<(String, Vec<String>)> {
-    let host = Host::default();
-    let shared = host.clone();
-    let text = watched(py, &host, None, move || {
-        hosted::explain(flags, &paths, &shared)
-    })?;
-    Ok((text, host.take_lines()))
+    watched(py, None, move |host| hosted::explain(flags, &paths, host))
 }
 
 /// The lines and bytes of each file.
@@ -113,14 +105,11 @@ pub fn count(
     flags: Vec<OsString>,
     paths: Vec<PathBuf>,
     progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<Vec<(u64, u64)>> {
-    let host = Host::default();
-    let shared = host.clone();
-    let counted = watched(py, &host, progress.as_ref(), move || {
-        hosted::count(flags, &paths, &shared)
-    })?;
+) -> PyResult<(Vec<(u64, u64)>, Vec<String>)> {
+    let run = move |host: &Host| hosted::count(flags, &paths, host);
+    let (counted, lines) = watched(py, progress.as_ref(), run)?;
     let each = counted.iter().map(|of| (of.records, of.bytes));
-    Ok(each.collect())
+    Ok((each.collect(), lines))
 }
 
 /// JSON.

@@ -116,6 +116,13 @@ def test_errors_have_a_place(files: list[str], tmp_path: Path) -> None:
     with pytest.raises(ringfold.DataError) as raised:
         local.aggregate([str(bad)], **BY, processes=1, unit=UNIT)
     assert raised.value.line == 20_002 and "bad.csv" in str(raised.value)
+    tabs = tmp_path / "bad.tsv"
+    tabs.write_text("".join(f"k{at % 9}\t{at}\n" for at in range(20_000)) + "x\tmany\n")
+    with pytest.raises(ringfold.DataError) as raised:
+        local.aggregate([str(tabs)], by="1", agg="sum:2", header=False, processes=1, unit=UNIT)
+    assert "bad.tsv" in str(raised.value) and raised.value.bytes is not None
+    with pytest.raises(ringfold.UsageError):
+        local.aggregate([], by="1")
     with pytest.raises(ringfold.FileError):
         local.aggregate([str(tmp_path / "none.csv")], **BY)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 import signal
@@ -193,3 +194,17 @@ def test_the_program_is_there(files: Path) -> None:
     assert failed.returncode == 1
     assert failed.stderr.startswith(b"ringfold: missing.csv: ")
     assert subprocess.run([*words, "aggregate", "--nothing"], capture_output=True).returncode == 2
+
+
+def test_values_that_look_like_flags(tmp_path: Path) -> None:
+    for value in ("-", "-5x"):
+        (tmp_path / "f.csv").write_text(f"a,b\ny,{value}\n")
+        with pytest.raises(ringfold.DataError, match=f"`{value}` is not a number"):
+            ringfold.aggregate(tmp_path / "f.csv", by="a", agg="sum:b")
+
+
+def test_count_says_what_was_left_out(tmp_path: Path) -> None:
+    (tmp_path / "f.gz").write_bytes(gzip.compress(b"one\ntwo\n") + b"no more data")
+    with pytest.warns(ringfold.Notice, match="12 bytes") as told:
+        assert ringfold.count(tmp_path / "f.gz").lines == 2
+    assert told[0].filename == __file__

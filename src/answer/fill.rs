@@ -119,6 +119,8 @@ impl Answer {
         let (mut first, mut last) = (None, None);
         let (mut groups, mut either) = (0, BTreeSet::new());
         let mut known = Vec::new();
+        // Groups come in any order: the least wrong value is the one that is told.
+        let mut wrong: Option<Vec<u8>> = None;
         self.each_group(&mut |of, group| {
             groups += 1;
             let text = of.parts(group).nth(fill.key).unwrap_or_default();
@@ -129,12 +131,12 @@ impl Answer {
             if matches!(text, b"inf" | b"-inf" | b"nan") && !matches!(fill.steps, Steps::Times(_)) {
                 return Ok(());
             }
-            let place = fill.steps.place(text).ok_or_else(|| {
-                let [name, text] = [&fill.name, text].map(shown);
-                refused(format!(
-                    "`{name}` can't be filled: `{text}` isn't a value of such a key"
-                ))
-            })?;
+            let Some(place) = fill.steps.place(text) else {
+                if wrong.as_ref().is_none_or(|wrong| text < &wrong[..]) {
+                    wrong = Some(known.clone());
+                }
+                return Ok(());
+            };
             if first.as_ref().is_none_or(|(first, _)| place < *first) {
                 first = Some((place.clone(), known.clone()));
             }
@@ -148,6 +150,12 @@ impl Answer {
             }
             Ok(())
         })?;
+        if let Some(wrong) = wrong {
+            let [name, text] = [&fill.name[..], &wrong].map(shown);
+            return Err(refused(format!(
+                "`{name}` can't be filled: `{text}` isn't a value of such a key"
+            )));
+        }
         let (Some((_, first)), Some((_, last))) = (first, last) else {
             return Ok(None);
         };
