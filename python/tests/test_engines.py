@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,25 +165,51 @@ def test_errors_of_ray(files: list[str], tmp_path: Path, ray_cluster: Any) -> No
     with pytest.raises(ringfold.DataError) as raised:
         ringfold.ray.aggregate([str(bad)], **BY, unit=UNIT)
     assert raised.value.line == 20_002
+    own = [node["NodeID"] for node in ray_cluster_nodes()]
+    missing = str(tmp_path / "none.csv")
+    with pytest.raises(ringfold.FileError) as lacked:
+        ringfold.ray.aggregate([files[0], (own[0], missing)], **BY, unit=UNIT)
+    assert socket.gethostname() in str(lacked.value) and missing in str(lacked.value)
+    with pytest.raises(ValueError, match="0 nodes of Ray are called 'nobody'"):
+        ringfold.ray.aggregate([("nobody", files[0])], **BY)
+
+
+def ray_cluster_nodes() -> list[dict[str, Any]]:
+    """Those that tasks may run on."""
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+
+
+def test_files_of_nodes_of_ray(files: list[str], want: str, ray_cluster: Any) -> None:
+    import ringfold.ray
+
+    own = [node["NodeID"] for node in ray_cluster_nodes()]
+    placed = [(own[at % len(own)], path) for at, path in enumerate(files)]
+    assert text(ringfold.ray.aggregate(placed, **BY, unit=UNIT)) == want
+
+
+def killed_process(pids: list[int], random_: random.Random) -> bool:
+    """Kills one of them."""
+    try:
+        os.kill(random_.choice(pids), signal.SIGKILL)
+    except (IndexError, ProcessLookupError):
+        return False
+    return True
 
 
 @contextmanager
-def killing(pids: Any, pause: tuple[float, float]) -> Iterator[list[int]]:
-    """Kills one of the processes now and then."""
-    done, killed, random_ = threading.Event(), [], random.Random(7)
+def killing(kill: Callable[[random.Random], bool], pause: tuple[float, float]) -> Iterator[list[int]]:
+    """Kills something now and then. The list has a number for each that was killed."""
+    killed: list[int] = []
+    done, random_ = threading.Event(), random.Random(7)
 
-    def kill() -> None:
+    def go_on() -> None:
         while not done.wait(random_.uniform(*pause)):
-            victims = pids()
-            if victims:
-                pid = random_.choice(victims)
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
-                except ProcessLookupError:
-                    pass
+            if kill(random_):
+                killed.append(len(killed))
 
-    thread = threading.Thread(target=kill)
+    thread = threading.Thread(target=go_on)
     thread.start()
     try:
         yield killed
@@ -192,8 +219,16 @@ def killing(pids: Any, pause: tuple[float, float]) -> Iterator[list[int]]:
 
 
 def kills() -> int:
-    """How many workers are killed: a few, or as many as `KILLS` says."""
+    """How many workers are killed, and as many nodes: a few, or as many as `KILLS` says."""
     return int(os.environ.get("KILLS", "3"))
+
+
+def until_killed(killed: list[int], seconds_each: int) -> Iterator[None]:
+    """Rounds until enough was killed, which mustn't take for ever."""
+    until = time.monotonic() + seconds_each * kills()
+    while len(killed) < kills() and time.monotonic() < until:
+        yield
+    assert killed
 
 
 def test_killed_workers_of_ray(files: list[str], want: str, ray_cluster: Any) -> None:
@@ -201,14 +236,36 @@ def test_killed_workers_of_ray(files: list[str], want: str, ray_cluster: Any) ->
     import ringfold.ray
 
     def workers() -> list[int]:
-        named = [(one, " ".join(one.cmdline())) for one in psutil.Process().children(recursive=True) if one.is_running()]
-        return [one.pid for one, name in named if "ray::computed" in name or "ray::_merged" in name]
+        found = []
+        for one in psutil.Process().children(recursive=True):
+            # It may have ended meanwhile.
+            with suppress(psutil.Error):
+                name = " ".join(one.cmdline())
+                found += [one.pid] if "ray::computed" in name or "ray::_merged" in name else []
+        return found
 
-    until = time.monotonic() + 20 * kills()
-    with killing(workers, (0.2, 1.5)) as killed:
-        while len(killed) < kills() and time.monotonic() < until:
+    with killing(lambda random_: killed_process(workers(), random_), (0.2, 1.5)) as killed:
+        for _ in until_killed(killed, 20):
             assert text(ringfold.ray.aggregate(files, **BY, unit=UNIT, fan_in=3)) == want
-    assert killed
+
+
+def test_killed_nodes_of_ray(files: list[str], want: str, ray_cluster: Any) -> None:
+    import ringfold.ray
+
+    def raylet(node: Any) -> Any:
+        return node.all_processes["raylet"][0].process
+
+    def kill(random_: random.Random) -> bool:
+        # The other one goes on, and another one comes after the round: only the main thread may start one.
+        alive = [raylet(node).pid for node in list(ray_cluster.worker_nodes) if raylet(node).poll() is None]
+        return len(alive) > 1 and killed_process(alive, random_)
+
+    with killing(kill, (0.5, 4)) as killed:
+        for _ in until_killed(killed, 40):
+            assert text(ringfold.ray.aggregate(files, **BY, unit=UNIT, fan_in=3)) == want
+            for node in [node for node in ray_cluster.worker_nodes if raylet(node).poll() is not None]:
+                ray_cluster.add_node(node_ip_address="127.0.0.1", num_cpus=1, object_store_memory=200 << 20)
+                ray_cluster.remove_node(node, allow_graceful=False)
 
 
 # Dask.
@@ -221,7 +278,7 @@ def dask_client() -> Iterator[Any]:
 
     dask.config.set({"distributed.scheduler.allowed-failures": 100, "distributed.deploy.lost-worker-timeout": "1h"})
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -242,11 +299,57 @@ def test_killed_workers_of_dask(files: list[str], want: str, dask_client: Any) -
         nannies = dask_client.cluster.workers.values()
         return [one.pid for one in nannies if one.pid and one.status.name == "running"]
 
-    until = time.monotonic() + 30 * kills()
-    with killing(workers, (4, 9)) as killed:
-        while len(killed) < kills() and time.monotonic() < until:
+    with killing(lambda random_: killed_process(workers(), random_), (4, 9)) as killed:
+        for _ in until_killed(killed, 30):
             assert text(ringfold.dask.aggregate(files, **BY, client=dask_client, unit=UNIT)) == want
-    assert killed
+
+
+def test_files_of_nodes_of_dask(files: list[str], want: str, tmp_path: Path, dask_client: Any) -> None:
+    import ringfold.dask
+
+    own = list(dask_client.scheduler_info()["workers"])
+    placed = [(own[at % len(own)], path) for at, path in enumerate(files)]
+    assert text(ringfold.dask.aggregate(placed, **BY, client=dask_client, unit=UNIT)) == want
+    missing = str(tmp_path / "none.csv")
+    with pytest.raises(ringfold.FileError) as lacked:
+        ringfold.dask.aggregate([files[0], (own[0], missing)], **BY, client=dask_client, unit=UNIT)
+    assert socket.gethostname() in str(lacked.value) and missing in str(lacked.value)
+
+
+def test_killed_nodes_of_dask(files: list[str], want: str) -> None:
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    import ringfold.dask
+
+    dask.config.set({"distributed.scheduler.allowed-failures": 1000})
+    with (
+        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def node() -> subprocess.Popen[bytes]:
+            # A worker and what starts it again, in a group of their own.
+            address: str = cluster.scheduler_address
+            words = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+            return subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        nodes = [node(), node()]
+
+        def kill(random_: random.Random) -> bool:
+            at = random_.randrange(len(nodes))
+            os.killpg(nodes[at].pid, signal.SIGKILL)
+            nodes[at].wait()
+            nodes[at] = node()
+            return True
+
+        client.wait_for_workers(2)
+        with killing(kill, (5, 12)) as killed:
+            for _ in until_killed(killed, 40):
+                assert text(ringfold.dask.aggregate(files, **BY, client=client, unit=UNIT)) == want
+        for one in nodes:
+            os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
 
 
 # Spark.
