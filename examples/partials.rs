@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The groups of one, where they lie.
     if let Some(first) = partials.first() {
         let mut most = (0, Vec::new());
-        let mut groups = first.groups()?;
+        let mut groups = first.groups();
         while let Some(block) = groups.next_block()? {
             for group in block.iter() {
                 if let Value::Count(count) = group.value(0)

@@ -263,7 +263,7 @@ mod tests {
         let whole = saved(kind, &*fed(kind, &[]), scale.max().unwrap());
         let mut writer = Writer::new(Vec::new(), &whole.description).unwrap();
         let inputs = parts.iter().map(|part| (part, vec![0]));
-        let mut merge = Merge::new(inputs).unwrap();
+        let mut merge = Merge::new(inputs);
         while merge.next(writer.gathered()).unwrap() {}
         let reader = Reader::in_memory("a".into(), writer.finish().unwrap()).unwrap();
         let loaded = reader.load(0, Vec::new()).unwrap();

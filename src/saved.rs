@@ -19,7 +19,7 @@ use crate::answer::Answer;
 use crate::partial::description::{Aggregate, Counts, Description, Rule};
 use crate::partial::merge::Merge;
 use crate::partial::merge::split::split;
-use crate::partial::reader::{Cursor, Reader};
+use crate::partial::reader::Reader;
 use crate::partial::receipt::Receipt;
 use crate::partial::shard::Shard;
 use crate::partial::writer::Writer;
@@ -94,7 +94,7 @@ impl Answer {
             };
             let run = stored.reader();
             let sources = (0..run.description.sources.len() as u32).collect();
-            let mut merge = Merge::new([(run, sources)]).map_err(lost)?;
+            let mut merge = Merge::new([(run, sources)]);
             while merge.next(writer.gathered()).map_err(lost)? {
                 plan.budget.unwind();
                 writer.write_full()?;
@@ -199,7 +199,7 @@ impl Partial {
     /// # Errors
     /// One can't be read, or is damaged.
     pub fn check(&self) -> Result<()> {
-        self.groups()?.for_each(|_| Ok(()))
+        self.groups().for_each(|_| Ok(()))
     }
 
     /// Takes a file that has no name any more; `name` stands for it in errors.
@@ -346,11 +346,8 @@ impl Partial {
     }
 
     /// The groups in the order of their keys.
-    ///
-    /// # Errors
-    /// The first block can't be read, or is damaged.
-    pub fn groups(&self) -> Result<SavedGroups<'_>> {
-        Ok(SavedGroups::new(Cursor::new(&self.reader, 0)?))
+    pub fn groups(&self) -> SavedGroups<'_> {
+        SavedGroups::new(&self.reader)
     }
 }
 

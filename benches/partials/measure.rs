@@ -245,7 +245,7 @@ fn view<'a>(group: &SavedGroup<'a>) -> View<'a> {
 }
 
 fn each(partial: &Partial, mut to: impl FnMut(View<'_>)) {
-    let mut groups = partial.groups().expect("it is whole");
+    let mut groups = partial.groups();
     while let Some(block) = groups.next_block().expect("it is whole") {
         block.iter().for_each(|group| to(view(&group)));
     }
@@ -273,7 +273,7 @@ pub fn measure_ringfold(groups: &Groups) -> Measured {
     let encode = timed(|| write_all(groups, &mut whole));
     let partial = read(&whole);
     let ready = timed(|| {
-        let mut groups = partial.groups().expect("it is whole");
+        let mut groups = partial.groups();
         while let Some(block) = groups.next_block().expect("it is whole") {
             black_box(&block);
         }
@@ -360,7 +360,7 @@ pub fn safety(groups: &Groups) -> [(&'static str, f64); 3] {
     let summed = timed(checksums).0;
     let partial = self::read(&whole);
     let ready = timed(|| {
-        let mut groups = partial.groups().expect("it is whole");
+        let mut groups = partial.groups();
         while let Some(block) = groups.next_block().expect("it is whole") {
             black_box(&block);
         }

@@ -230,14 +230,15 @@ def result(partial: _ringfold.Partial, query: Query | None, allow_gaps: bool) ->
     return answer
 
 
-def merge(partials: Iterable[_ringfold.Partial]) -> _ringfold.Partial:
-    """One partial of several of one query. The order doesn't matter, but ``first`` and ``last`` go by it.
+def merge(partials: Iterable[_ringfold.Partial], *, threads: int | None = None) -> _ringfold.Partial:
+    """One partial of several of one query, by so many threads or one for each core. The order doesn't matter, but ``first`` and
+    ``last`` go by it.
 
     Raises `UsageError` where they are of different queries, or records come twice, `DataError` where one is damaged, and
     `WrongPartsError` where parts of a file with quoted newlines were read from a wrong byte on; its ``parts`` say how to run
     them again.
     """
-    merged, notices = _ringfold.merge(list(partials))
+    merged, notices = _ringfold.merge(list(partials), threads)
     heard(notices)
     return merged
 

@@ -111,7 +111,7 @@ def ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, 
 
 def merged(partials: Sequence[Partial]) -> Partial:
     """One partial of several."""
-    return partials[0] if len(partials) == 1 else merge(partials)
+    return partials[0] if len(partials) == 1 else merge(partials, threads=1)
 
 
 def corrected(

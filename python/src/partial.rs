@@ -204,8 +204,9 @@ pub fn answer(
 pub fn merge(
     py: Python<'_>,
     partials: Vec<Bound<'_, Partial>>,
+    threads: Option<usize>,
 ) -> PyResult<(Partial, Vec<String>)> {
     let partials = groups(&partials);
-    let (bytes, lines) = watched(py, None, move |host| hosted::merge(&partials, host))?;
+    let (bytes, lines) = watched(py, None, move |host| hosted::merge(&partials, threads, host))?;
     Ok((Partial::new("a partial", PyBytes::new(py, &bytes))?, lines))
 }

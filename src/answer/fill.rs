@@ -205,7 +205,7 @@ impl Answer {
             .and_then(|made| {
                 let sources: Vec<u32> = (0..form.sources as u32).collect();
                 let both = [before.reader(), &made].map(|reader| (reader, sources.clone()));
-                let mut merge = Merge::new(both).map_err(|_| Lost::Read)?;
+                let mut merge = Merge::new(both);
                 form.write_merged(scales, |groups| merge.next(groups).map_err(|_| Lost::Read))
             });
         let merged = merged.map_err(|lost| lost.error(&form.budget))?;

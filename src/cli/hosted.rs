@@ -186,7 +186,7 @@ pub fn answer(
         let merged = command.narrowed(merged.cancellation(host.cancellation()))?;
         merged.check_layout(&layout, &shown)?;
         command.check_missing(&merged, true)?;
-        let pool = command.pool()?;
+        let pool = merge::pool(command.threads)?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
         pool.install(|| answer.lay_out(&layout))?;
         odd_key(&answer, &pool).iter().for_each(notice);
@@ -200,16 +200,16 @@ pub fn answer(
     })
 }
 
-/// One partial of several.
+/// One partial of several, by these threads or one for each core.
 ///
 /// # Errors
 /// They can't be merged, or one is damaged.
-pub fn merge(partials: &[Arc<Partial>], host: &Host) -> Result<Vec<u8>> {
+pub fn merge(partials: &[Arc<Partial>], threads: Option<usize>, host: &Host) -> Result<Vec<u8>> {
     saying_to(Some(&host.lines), || {
         let merged = Partial::merge(partials.iter().map(|partial| &**partial))?;
         let merged = merged.cancellation(host.cancellation());
         let mut bytes = Vec::new();
-        let saved = merged.save(&mut bytes);
+        let saved = merge::pool(threads)?.install(|| merged.save(&mut bytes));
         saved.map_err(|error| Error::output(&error))?;
         Ok(bytes)
     })

@@ -68,7 +68,7 @@ pub(super) struct Command {
     spill_dir: Option<PathBuf>,
     /// Worker threads [default: one for each core]
     #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<usize>,
+    pub(super) threads: Option<usize>,
 }
 
 impl Command {
@@ -96,13 +96,13 @@ impl Command {
         }
         merged.check_layout(&layout, &shown)?;
         self.check_missing(&merged, reports)?;
+        let pool = pool(self.threads)?;
         if let Some(kept) = kept {
-            write_output(kept, |out| merged.save(out))?;
+            pool.install(|| write_output(kept, |out| merged.save(out)))?;
         }
         let Some(output) = output else {
             return Ok(());
         };
-        let pool = self.pool()?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
         let directory = shown.directory();
         let odd = (self.shown).print(&mut answer, &layout, form, output, &directory, &pool)?;
@@ -139,13 +139,6 @@ impl Command {
         Ok(())
     }
 
-    /// The threads that make the answer.
-    pub(super) fn pool(&self) -> Result<ThreadPool> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
-        let pool = pool.build();
-        pool.map_err(|error| Error::new(Kind::Engine, error.to_string()))
-    }
-
     /// How the answer of partials is shown.
     pub(super) fn shown(&self, form: Form) -> Result<(Layout, Shown)> {
         let layout = self.shown.layout(form)?;
@@ -176,6 +169,13 @@ impl Command {
             _ => Err(usage("standard input can be read only once")),
         }
     }
+}
+
+/// The threads that merge and make the answer.
+pub(super) fn pool(threads: Option<usize>) -> Result<ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0));
+    let pool = pool.build();
+    pool.map_err(|error| Error::new(Kind::Engine, error.to_string()))
 }
 
 /// Says what is to be known of an answer of partials.

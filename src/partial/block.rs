@@ -45,6 +45,18 @@ impl Groups {
         self.keys.bytes.len() + columns.sum::<usize>()
     }
 
+    /// Adds groups of the same columns, whose keys are greater.
+    pub(crate) fn append(&mut self, more: Groups) {
+        if self.len() == 0 {
+            *self = more;
+            return;
+        }
+        self.keys.append(&more.keys);
+        for (column, more) in self.columns.iter_mut().zip(more.columns) {
+            column.append(more);
+        }
+    }
+
     pub(crate) fn remove_first(&mut self, count: usize) {
         self.keys.remove_first(count);
         let columns = self.columns.iter_mut();

@@ -64,6 +64,12 @@ impl Ragged {
         self.ends.push(self.bytes.len());
     }
 
+    pub(crate) fn append(&mut self, more: &Ragged) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&more.bytes);
+        self.ends.extend(more.ends.iter().map(|end| before + end));
+    }
+
     pub(crate) fn get(&self, at: usize) -> &[u8] {
         &self.bytes[self.start(at)..self.ends[at]]
     }
@@ -177,6 +183,15 @@ impl Gathered {
             bytes.extend_from_slice(text);
         }
         self.texts.ends.push(self.texts.bytes.len());
+    }
+
+    /// Adds the values of a column of the same rule and scale.
+    pub(crate) fn append(&mut self, more: Gathered) {
+        let before = self.fixed.len();
+        self.fixed.extend_from_slice(&more.fixed);
+        let wide = more.wide.into_iter();
+        (self.wide).extend(wide.map(|(row, bytes)| (before + row, bytes)));
+        self.texts.append(&more.texts);
     }
 
     /// Leaves out the first values.

@@ -1,13 +1,16 @@
-//! Merges any number of partials: one block of each is in memory.
+//! Merges any number of partials.
 //!
 //! A batch is all rows up to some key: the next rows of each block. They are put in the order of their keys first, which gives
 //! a list of the rows that make each group. Then each column is merged in one go by its rule.
+//!
+//! [`Merge::next`] has one block of each partial in memory. [`Merge::for_each`] has more, and gathers ranges of keys side by side.
 
 pub(crate) mod batch;
 mod columns;
 mod order;
 pub(crate) mod split;
 
+use rayon::prelude::*;
 use ringfold_read::Result;
 
 use crate::partial::block::{BLOCK_BYTES, Block, Groups};
@@ -25,50 +28,63 @@ const BATCH: usize = if cfg!(test) { 64 } else { 8192 };
 const LEAST: usize = if cfg!(test) { 4 } else { 32 };
 /// The most bytes of long groups in a batch, unless it has one group only.
 const LONG_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
+/// Blocks in memory where ranges are gathered side by side: all together, unless that is less than two of each input.
+const BLOCKS: usize = if cfg!(test) { 6 } else { 64 };
+/// Rows of a range, about, if there aren't too many inputs, and the most ranges for each thread, so that none waits for long.
+const RANGE: usize = if cfg!(test) { 16 } else { 4096 };
+const RANGES: usize = 4;
+/// The most keys that are looked at to find ranges, about.
+const SAMPLES: usize = 4096;
 
 /// A partial that is merged.
 struct Input<'a> {
     cursor: Cursor<'a>,
     /// Where its sources stand in the result.
     sources: Vec<u32>,
-    /// The row of the block in memory that is next.
-    row: usize,
+    /// The blocks in memory, and the next row of each.
+    blocks: Vec<(Loaded<'a>, usize)>,
 }
 
 /// Partials that are being merged.
 pub(crate) struct Merge<'a> {
     inputs: Vec<Input<'a>>,
-    /// The most rows of each input that the next batch has.
-    step: usize,
-    order: Order,
-    batch: Batch,
+    scratch: Scratch,
     /// The only shard that is wanted.
     shard: Option<(u32, Shards)>,
 }
 
-impl<'a> Merge<'a> {
-    /// Begins to merge partials of the same columns, which differ in nothing but scale; with each come the numbers that its
-    /// sources have in the result.
-    ///
-    /// # Errors
-    /// A first block can't be read, or is damaged.
-    pub(crate) fn new(
-        partials: impl IntoIterator<Item = (&'a Reader, Vec<u32>)>,
-    ) -> Result<Merge<'a>> {
-        let input = |(reader, sources)| {
-            Ok(Input {
-                cursor: Cursor::new(reader, 0)?,
-                sources,
-                row: 0,
-            })
-        };
-        Ok(Merge {
-            inputs: partials.into_iter().map(input).collect::<Result<_>>()?,
+/// What batches are gathered with, one after the other.
+struct Scratch {
+    /// The most rows of each block that the next batch has.
+    step: usize,
+    order: Order,
+    batch: Batch,
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch {
             step: BATCH,
             order: Order::default(),
             batch: Batch::default(),
+        }
+    }
+}
+
+impl<'a> Merge<'a> {
+    /// Merges partials of the same columns, which differ in nothing but scale; with each come the numbers that its sources
+    /// have in the result.
+    pub(crate) fn new(partials: impl IntoIterator<Item = (&'a Reader, Vec<u32>)>) -> Merge<'a> {
+        let inputs = partials.into_iter().map(|(reader, sources)| Input {
+            cursor: Cursor::new(reader),
+            sources,
+            blocks: Vec::new(),
+        });
+        Merge {
+            inputs: inputs.collect(),
+            scratch: Scratch::default(),
             shard: None,
-        })
+        }
     }
 
     /// Leaves all groups out but those of a shard, if that is named.
@@ -82,36 +98,165 @@ impl<'a> Merge<'a> {
     /// # Errors
     /// A block can't be read or is damaged, or keys aren't in order.
     pub(crate) fn next(&mut self, to: &mut Groups) -> Result<bool> {
-        self.inputs.iter_mut().try_for_each(Input::load)?;
-        self.inputs.retain(|input| input.cursor.loaded().is_some());
-        if self.inputs.is_empty() {
+        self.inputs.iter_mut().try_for_each(|input| input.load(1))?;
+        self.inputs.retain(|input| !input.blocks.is_empty());
+        let blocks = Blocks::new(&self.inputs, self.shard.as_ref());
+        let mut heads = blocks.heads();
+        if heads.is_empty() {
             return Ok(false);
         }
-        let loaded = self.inputs.iter().filter_map(|input| input.cursor.loaded());
-        let loaded: Vec<&Loaded<'_>> = loaded.collect();
-        let starts = self.inputs.iter().map(|input| input.row);
-        let heads = loaded.iter().zip(starts).map(|(loaded, start)| Head {
-            keys: loaded.keys(),
-            long_bytes: loaded.len().saturating_sub(BLOCK_BYTES),
-            start,
-            end: start,
-        });
-        let mut heads: Vec<Head<'_>> = heads.collect();
-        self.step = cut(&mut heads, self.step);
-        put_in_order(&heads, &mut self.order, &mut self.batch);
-        if let Some((wanted, shards)) = &self.shard {
-            // A key that is in none is in all: whoever looks at its parts refuses it.
-            let number = |row: Row| shards.number(heads[row.input()].keys.get(row.row()));
-            (self.batch).retain(|row| number(row).is_none_or(|number| number == *wanted));
-        }
-        let sources = self.inputs.iter().map(|input| &input.sources[..]);
-        let sources: Vec<&[u32]> = sources.collect();
-        gather(&self.batch, &loaded, &sources, to);
-        let ends: Vec<usize> = heads.iter().map(|head| head.end).collect();
-        for (input, end) in self.inputs.iter_mut().zip(ends) {
-            input.row = end;
-        }
+        blocks.gather(&mut heads, &mut self.scratch, to);
+        let ends = heads.iter().map(|head| head.end).collect();
+        self.go_to(ends);
         Ok(true)
+    }
+
+    /// Hands `make` groups in many parts, on all threads, and `take` what it made of them, in the order of keys. While that
+    /// works, the next parts are made. In what parts the groups come depends on the number of threads.
+    ///
+    /// # Errors
+    /// Those of [`Merge::next`]; within, that of `take`.
+    pub(crate) fn for_each<T: Send, E>(
+        mut self,
+        description: &Description,
+        make: impl Fn(Groups) -> T + Sync,
+        mut take: impl FnMut(Vec<T>) -> std::result::Result<(), E>,
+    ) -> Result<std::result::Result<(), E>> {
+        let mut parts = self.next_parts(description, &make)?;
+        while !parts.is_empty() {
+            let mut next = Ok(Vec::new());
+            let taken = rayon::in_place_scope(|scope| {
+                scope.spawn(|_| next = self.next_parts(description, &make));
+                take(parts)
+            });
+            if taken.is_err() {
+                return Ok(taken);
+            }
+            parts = next?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// None where there are no more groups.
+    fn next_parts<T: Send>(
+        &mut self,
+        description: &Description,
+        make: impl Fn(Groups) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let bytes = BLOCK_BYTES * (BLOCKS / self.inputs.len().max(1)).max(2);
+        let loaded = self.inputs.par_iter_mut().map(|input| input.load(bytes));
+        // Of several errors that of the first input, whichever thread was faster.
+        let loaded: Vec<Result<()>> = loaded.collect();
+        loaded.into_iter().collect::<Result<()>>()?;
+        self.inputs.retain(|input| !input.blocks.is_empty());
+        let blocks = Blocks::new(&self.inputs, self.shard.as_ref());
+        let mut heads = blocks.heads();
+        let ranges = ranges(
+            &mut heads,
+            self.inputs.iter().filter_map(Input::limit).min(),
+        );
+        let gathered = ranges.into_par_iter().map(|mut heads| {
+            let (mut groups, mut scratch) = (Groups::new(description), Scratch::default());
+            while !heads.is_empty() {
+                blocks.gather(&mut heads, &mut scratch, &mut groups);
+                heads.iter_mut().for_each(|head| head.start = head.end);
+                heads.retain(|head| head.start < head.keys.ends.len());
+            }
+            make(groups)
+        });
+        let gathered = gathered.collect();
+        let ends = heads.iter().map(|head| head.end).collect();
+        self.go_to(ends);
+        Ok(gathered)
+    }
+
+    /// Leaves the rows of all blocks before these.
+    fn go_to(&mut self, rows: Vec<usize>) {
+        let blocks = self.inputs.iter_mut().flat_map(|input| &mut input.blocks);
+        blocks.zip(rows).for_each(|((_, row), to)| *row = to);
+    }
+}
+
+/// The blocks in memory.
+struct Blocks<'b> {
+    loaded: Vec<&'b Loaded<'b>>,
+    keys: Vec<Variable<'b>>,
+    /// The next row of each.
+    rows: Vec<usize>,
+    /// Where the sources of each stand in the result.
+    sources: Vec<&'b [u32]>,
+    shard: Option<&'b (u32, Shards)>,
+}
+
+impl<'b> Blocks<'b> {
+    fn new(inputs: &'b [Input<'_>], shard: Option<&'b (u32, Shards)>) -> Blocks<'b> {
+        let all = || inputs.iter().flat_map(|input| &input.blocks);
+        let sources = |input: &'b Input<'_>| input.blocks.iter().map(|_| &input.sources[..]);
+        Blocks {
+            loaded: all().map(|(loaded, _)| loaded).collect(),
+            keys: all().map(|(loaded, _)| loaded.keys()).collect(),
+            rows: all().map(|(_, row)| *row).collect(),
+            sources: inputs.iter().flat_map(sources).collect(),
+            shard,
+        }
+    }
+
+    fn heads(&self) -> Vec<Head<'b>> {
+        let blocks = self.keys.iter().zip(&self.loaded).zip(&self.rows);
+        let heads = (0..)
+            .zip(blocks)
+            .map(|(block, ((&keys, loaded), &row))| Head {
+                block,
+                keys,
+                long_bytes: loaded.len().saturating_sub(BLOCK_BYTES),
+                start: row,
+                end: row,
+            });
+        heads.collect()
+    }
+
+    /// Gathers the groups of a batch of rows, which are those of `heads` then.
+    fn gather(&self, heads: &mut [Head<'_>], scratch: &mut Scratch, to: &mut Groups) {
+        let Scratch { step, order, batch } = scratch;
+        *step = cut(heads, *step);
+        self.put_in_order(heads, order, batch);
+        if let Some((wanted, shards)) = self.shard {
+            // A key that is in none is in all: whoever looks at its parts refuses it.
+            let number = |row: Row| shards.number(self.keys[row.input()].get(row.row()));
+            batch.retain(|row| number(row).is_none_or(|number| number == *wanted));
+        }
+        gather(batch, &self.loaded, &self.sources, to);
+    }
+
+    /// Says which rows make the groups of a batch.
+    fn put_in_order(&self, heads: &[Head<'_>], order: &mut Order, batch: &mut Batch) {
+        let skip = common(heads);
+        order.clear();
+        for head in heads {
+            let rows = head.start..head.end;
+            let prefixes = head.keys.prefixes(rows.clone(), skip);
+            order.push_run(prefixes.zip(rows).map(|(prefix, row)| Ranked {
+                prefix,
+                row: Row::new(head.block, row as u32),
+            }));
+        }
+        let ranked = order.sort();
+        batch.group(ranked, |one, two| one.prefix == two.prefix);
+        let are_same = |one: Row, two: Row| {
+            let keys = &self.keys[one.input()];
+            keys.is_same(one.row(), &self.keys[two.input()], two.row())
+        };
+        let is_right = |(group, row): &(u32, Row)| are_same(batch.firsts[*group as usize], *row);
+        if !batch.others.iter().all(is_right) {
+            // Keys begin alike and aren't the same.
+            let key = |row: Row| self.keys[row.input()].get(row.row());
+            for same in ranked.chunk_by_mut(|one, two| one.prefix == two.prefix) {
+                same.sort_by(|one, two| key(one.row).cmp(key(two.row)));
+            }
+            batch.group(ranked, |one, two| {
+                one.prefix == two.prefix && are_same(one.row, two.row)
+            });
+        }
     }
 }
 
@@ -158,18 +303,33 @@ pub(crate) fn merge_rows(blocks: &[Block<'_>], sources: &[u32], to: &mut Groups)
 }
 
 impl Input<'_> {
-    /// Goes to the next block where the one in memory has no more rows.
-    fn load(&mut self) -> Result<()> {
-        if (self.cursor.loaded()).is_some_and(|loaded| loaded.groups() == self.row) {
-            self.row = 0;
-            self.cursor.next_block()?;
+    /// Leaves the blocks that have no more rows, and reads further ones until they have so many bytes.
+    fn load(&mut self, bytes: usize) -> Result<()> {
+        let is_done = |(loaded, row): &mut (Loaded<'_>, usize)| *row == loaded.groups();
+        let done = self.blocks.extract_if(.., is_done);
+        let mut buffers: Vec<Vec<u8>> = done.map(|(loaded, _)| loaded.into_buffer()).collect();
+        let mut in_memory: usize = self.blocks.iter().map(|(loaded, _)| loaded.len()).sum();
+        while in_memory < bytes
+            && let Some(loaded) = self.cursor.next_block(buffers.pop().unwrap_or_default())?
+        {
+            in_memory += loaded.len();
+            self.blocks.push((loaded, 0));
         }
         Ok(())
     }
+
+    /// The last key in memory, if there are more: keys up to this one are known of all inputs.
+    fn limit(&self) -> Option<&[u8]> {
+        let (last, _) = self.blocks.last().filter(|_| self.cursor.has_more())?;
+        Some(last.keys().last())
+    }
 }
 
-/// The keys of an input's block, and which of them are in the batch.
+/// The keys of a block, and which of them are in the batch.
+#[derive(Clone, Copy)]
 struct Head<'b> {
+    /// Its number among those in memory.
+    block: u32,
     keys: Variable<'b>,
     /// Bytes of its last group, if that is long. No other one is.
     long_bytes: usize,
@@ -180,7 +340,7 @@ struct Head<'b> {
 impl<'b> Head<'b> {
     /// The last row that the batch may have, if it has so many of each input.
     fn last(&self, step: usize) -> usize {
-        self.keys.ends.len().min(self.start + step) - 1
+        self.keys.ends.len().min(self.start.saturating_add(step)) - 1
     }
 
     /// How many rows from the first on have no greater key.
@@ -229,35 +389,47 @@ fn cut(heads: &mut [Head<'_>], mut step: usize) -> usize {
     }
 }
 
-/// Says which rows make the groups of a batch.
-fn put_in_order(heads: &[Head<'_>], order: &mut Order, batch: &mut Batch) {
-    let skip = common(heads);
-    order.clear();
-    for (input, head) in (0..).zip(heads) {
-        let rows = head.start..head.end;
-        let prefixes = head.keys.prefixes(rows.clone(), skip);
-        order.push_run(prefixes.zip(rows).map(|(prefix, row)| Ranked {
-            prefix,
-            row: Row::new(input, row as u32),
-        }));
-    }
-    let ranked = order.sort();
-    batch.group(ranked, |one, two| one.prefix == two.prefix);
-    let are_same = |one: Row, two: Row| {
-        let keys = &heads[one.input()].keys;
-        keys.is_same(one.row(), &heads[two.input()].keys, two.row())
+/// Divides the rows up to a key, or all, into ranges of keys with about as many rows each. `heads` have all of them then.
+fn ranges<'b>(heads: &mut [Head<'b>], limit: Option<&[u8]>) -> Vec<Vec<Head<'b>>> {
+    let ends = |heads: &[Head<'_>], key: Option<&[u8]>| -> Vec<usize> {
+        let rows = |head: &Head<'_>| match key {
+            Some(key) => head.start + head.count(key, usize::MAX),
+            None => head.keys.ends.len(),
+        };
+        heads.iter().map(rows).collect()
     };
-    let is_right = |(group, row): &(u32, Row)| are_same(batch.firsts[*group as usize], *row);
-    if !batch.others.iter().all(is_right) {
-        // Keys begin alike and aren't the same.
-        let key = |row: Row| heads[row.input()].keys.get(row.row());
-        for same in ranked.chunk_by_mut(|one, two| one.prefix == two.prefix) {
-            same.sort_by(|one, two| key(one.row).cmp(key(two.row)));
-        }
-        batch.group(ranked, |one, two| {
-            one.prefix == two.prefix && are_same(one.row, two.row)
+    let last = ends(heads, limit);
+    let spans = || heads.iter().zip(&last).map(|(head, &end)| head.start..end);
+    let rows: usize = spans().map(|span| span.len()).sum();
+    let count = rows / RANGE.max(LEAST * heads.len());
+    let stride = (rows / SAMPLES).max(RANGE / 16);
+    let sampled = heads.iter().zip(spans()).flat_map(|(head, span)| {
+        let rows = span.step_by(stride);
+        rows.map(|row| head.keys.get(row))
+    });
+    let mut sampled: Vec<&[u8]> = sampled.collect();
+    sampled.sort_unstable();
+    // More than these are left for the next time: what is gathered takes memory, too.
+    let most = RANGES * rayon::current_num_threads();
+    let cuts = (1..count).map(|range| ends(heads, Some(sampled[sampled.len() * range / count])));
+    let cuts: Vec<Vec<usize>> = cuts.chain([last]).take(most).collect();
+    let range = |ends: Vec<usize>| {
+        let own = heads.iter_mut().zip(ends).filter_map(|(head, end)| {
+            let start = std::mem::replace(&mut head.end, end);
+            let keys = Variable {
+                ends: &head.keys.ends[..end],
+                ..head.keys
+            };
+            (start < end).then_some(Head {
+                keys,
+                start,
+                ..*head
+            })
         });
-    }
+        own.collect()
+    };
+    let ranges = cuts.into_iter().map(range);
+    ranges.filter(|heads: &Vec<_>| !heads.is_empty()).collect()
 }
 
 /// With how many bytes all keys of a batch begin alike.

@@ -81,6 +81,11 @@ impl Loaded<'_> {
         self.bytes().len()
     }
 
+    /// What to say of it.
+    pub(crate) fn damaged(&self, why: &str) -> Error {
+        self.reader.damaged_block(self.at, why)
+    }
+
     /// Leaves the memory for another block.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.buffer
@@ -241,7 +246,7 @@ impl Reader {
     }
 
     /// What to say of a block.
-    pub(crate) fn damaged_block(&self, at: usize, why: &str) -> Error {
+    fn damaged_block(&self, at: usize, why: &str) -> Error {
         let from = self.index[at].offset.get();
         let bytes = from..from + self.index[at].bytes.get();
         let cause = format!("this block of the partial is damaged: {why}");
@@ -391,71 +396,49 @@ impl Reader {
     }
 }
 
-/// A place in a partial: a block in memory. The keys of all blocks up to there are in order.
+/// Goes over the blocks of a partial, whose keys are in order.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     reader: &'a Reader,
-    /// Nothing after the last block.
-    loaded: Option<Loaded<'a>>,
-    pub(crate) block: usize,
+    /// The next block.
+    block: usize,
     /// The last key of the block before, if that was read.
     last: Option<Vec<u8>>,
 }
 
 impl<'a> Cursor<'a> {
-    /// At a block, or after the last one.
-    ///
-    /// # Errors
-    /// It can't be read, or is damaged.
-    pub(crate) fn new(reader: &'a Reader, block: usize) -> Result<Cursor<'a>> {
-        let mut cursor = Cursor {
+    /// At the first block.
+    pub(crate) fn new(reader: &'a Reader) -> Cursor<'a> {
+        Cursor {
             reader,
-            loaded: None,
-            block,
+            block: 0,
             last: None,
-        };
-        cursor.load(Vec::new())?;
-        Ok(cursor)
+        }
     }
 
-    pub(crate) fn reader(&self) -> &'a Reader {
-        self.reader
+    /// Whether there are more blocks.
+    pub(crate) fn has_more(&self) -> bool {
+        self.block < self.reader.blocks()
     }
 
-    /// The block in memory; `None` after the last one.
-    pub(crate) fn loaded(&self) -> Option<&Loaded<'a>> {
-        self.loaded.as_ref()
-    }
-
-    /// Goes to the next block.
+    /// Reads the next block; `None` after the last one. `buffer` is memory that is used again.
     ///
     /// # Errors
     /// It can't be read, or is damaged.
-    pub(crate) fn next_block(&mut self) -> Result<()> {
-        self.block += 1;
-        let mut buffer = Vec::new();
-        if let Some(loaded) = self.loaded.take() {
-            let last = self.last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(loaded.keys().last());
-            buffer = loaded.into_buffer();
-        }
-        self.load(buffer)
-    }
-
-    fn load(&mut self, buffer: Vec<u8>) -> Result<()> {
-        if self.block >= self.reader.blocks() {
-            return Ok(());
+    pub(crate) fn next_block(&mut self, buffer: Vec<u8>) -> Result<Option<Loaded<'a>>> {
+        if !self.has_more() {
+            return Ok(None);
         }
         let loaded = self.reader.load(self.block, buffer)?;
+        self.block += 1;
         let keys = loaded.keys();
         let is_after = |last: &Vec<u8>| last.as_slice() < keys.get(0);
         if !self.last.as_ref().is_none_or(is_after) || !keys.are_ascending() {
-            return Err(self
-                .reader
-                .damaged_block(self.block, "its keys aren't in order"));
+            return Err(loaded.damaged("its keys aren't in order"));
         }
-        self.loaded = Some(loaded);
-        Ok(())
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(keys.last());
+        Ok(Some(loaded))
     }
 }

@@ -9,7 +9,7 @@ use crate::partial::block::Block;
 use crate::partial::column::{ColumnView, Decimal as Stored};
 use crate::partial::description::{RANK_BYTES, Rule};
 use crate::partial::key;
-use crate::partial::reader::Cursor;
+use crate::partial::reader::{Cursor, Loaded, Reader};
 
 /// The groups of a partial in the order of their keys. A block of them is in memory at a time, and nothing of it is copied.
 ///
@@ -19,7 +19,7 @@ use crate::partial::reader::Cursor;
 /// # let query = Query::new(b',').key(1).aggregate("sum", Some(2.into()))?;
 /// # let input = Input::memory([&b"Berlin,1\nOslo,2\nBerlin,0.5\n"[..]]);
 /// # let (partial, ..) = query.partial(&input, &Config::default())?;
-/// let mut groups = partial.groups()?;
+/// let mut groups = partial.groups();
 /// let mut longest = Vec::new();
 /// while let Some(block) = groups.next_block()? {
 ///     // The keys lie in the block: only the one that is kept is copied.
@@ -34,15 +34,18 @@ use crate::partial::reader::Cursor;
 #[derive(Debug)]
 pub struct SavedGroups<'a> {
     cursor: Cursor<'a>,
-    /// Whether the block in memory was given out.
-    is_out: bool,
+    /// How many parts keys have.
+    parts: usize,
+    /// The block that was given out.
+    loaded: Option<Loaded<'a>>,
 }
 
 impl<'a> SavedGroups<'a> {
-    pub(super) fn new(cursor: Cursor<'a>) -> SavedGroups<'a> {
+    pub(super) fn new(reader: &'a Reader) -> SavedGroups<'a> {
         SavedGroups {
-            cursor,
-            is_out: false,
+            cursor: Cursor::new(reader),
+            parts: reader.description.key_parts(),
+            loaded: None,
         }
     }
 
@@ -51,22 +54,19 @@ impl<'a> SavedGroups<'a> {
     /// # Errors
     /// It can't be read, or is damaged.
     pub fn next_block(&mut self) -> Result<Option<SavedBlock<'_>>> {
-        if std::mem::take(&mut self.is_out) {
-            self.cursor.next_block()?;
-        }
-        let reader = self.cursor.reader();
-        let Some(loaded) = self.cursor.loaded() else {
+        let before = self.loaded.take();
+        let buffer = before.map_or_else(Vec::new, Loaded::into_buffer);
+        self.loaded = self.cursor.next_block(buffer)?;
+        let Some(loaded) = &self.loaded else {
             return Ok(None);
         };
-        let block = loaded.view();
-        let parts = reader.description.key_parts();
+        let (block, parts) = (loaded.view(), self.parts);
         let are_right = parts == 1
             || (0..block.len()).all(|row| key::parts(block.keys.get(row), parts).is_some());
-        if !are_right {
-            return Err(reader.damaged_block(self.cursor.block, "a key has other parts"));
+        match are_right {
+            true => Ok(Some(SavedBlock { block, parts })),
+            false => Err(loaded.damaged("a key has other parts")),
         }
-        self.is_out = true;
-        Ok(Some(SavedBlock { block, parts }))
     }
 
     /// Calls `each` with each group that is left.

@@ -16,6 +16,7 @@ use crate::answer::outgrown::GROWTH;
 use crate::answer::scope;
 use crate::budget::Budget;
 use crate::decimal::number::Grammar;
+use crate::partial::block::Groups;
 use crate::partial::combine::{Combined, Missing, combine};
 use crate::partial::description::Description;
 use crate::partial::key;
@@ -27,9 +28,10 @@ use crate::plan::names::renamed;
 use crate::plan::shown::{columns_of, zones_of};
 use crate::query::shown::Shown;
 use crate::saved::{Partial, shard_of, slots};
-use crate::spill::stored::{Filling, Lost, Stored, StoredForm};
+use crate::spill::stored::{Lost, Stored, StoredForm};
 use crate::table::groups::Groups as AllGroups;
 use crate::table::states::Table;
+use crate::table::states::filing::Filed;
 
 /// Partials that belong together. Nothing but what they say of themselves was read.
 pub struct Merged<'a> {
@@ -115,26 +117,34 @@ impl Merged<'_> {
         &self.combined.description
     }
 
-    fn merge(&self) -> Result<Merge<'_>> {
+    fn merge(&self) -> Merge<'_> {
         let sources = self.combined.sources.iter().cloned();
         let readers = self.partials.iter().map(|partial| &partial.reader);
-        let merge = Merge::new(readers.zip(sources))?;
-        Ok(merge.only(self.shard, self.description()))
+        Merge::new(readers.zip(sources)).only(self.shard, self.description())
     }
 
-    /// Writes one partial of all. A block of each is in memory.
+    /// Writes one partial of all, by the threads of the pool that it is called in. It is the same for any number of threads. A
+    /// few blocks of each are in memory.
     ///
     /// # Errors
     /// One can't be read or is damaged, which is an [`Error`] within the [`io::Error`]; or `out` can't be written.
     pub fn save(&self, out: impl Write) -> io::Result<()> {
-        let mut merge = self.merge().map_err(io::Error::other)?;
-        let mut writer = Writer::new(out, self.description())?;
-        while merge.next(writer.gathered()).map_err(io::Error::other)? {
-            let token = self.cancellation.as_ref();
-            let going_on = token.map_or(Ok(()), CancellationToken::check);
-            going_on.map_err(io::Error::other)?;
-            writer.write_full()?;
-        }
+        let description = self.description();
+        let mut writer = Writer::new(out, description)?;
+        let written = self.merge().for_each(
+            description,
+            |groups| groups,
+            |parts| {
+                let token = self.cancellation.as_ref();
+                let going_on = token.map_or(Ok(()), CancellationToken::check);
+                going_on.map_err(io::Error::other)?;
+                for groups in parts {
+                    writer.gathered().append(groups);
+                }
+                writer.write_full()
+            },
+        );
+        written.map_err(io::Error::other)??;
         writer.finish().map(drop)
     }
 
@@ -270,32 +280,47 @@ impl Merged<'_> {
         }
     }
 
-    /// All groups in a temporary file. A block of each partial is in memory.
+    /// All groups in a temporary file.
     fn merged_run(&self, form: &StoredForm, scales: &[u32]) -> Result<Reader, Failed> {
-        let mut merge = self.merge().map_err(Failed::Input)?;
+        let mut writer = form.writer(scales)?;
         let parts = form.keys;
-        form.write_merged(scales, |groups| {
-            let before = groups.len();
-            let is_more = merge.next(groups).map_err(Failed::Input)?;
-            let are_keys = parts == 1
-                || (before..groups.len())
-                    .all(|at| key::parts(groups.keys.get(at), parts).is_some());
-            match are_keys {
-                true => Ok(is_more),
-                false => Err(Failed::Input(self.wrong("a key has other parts"))),
+        // A run's columns are those of the partials.
+        let check = |groups: Groups| {
+            let mut keys = (0..groups.len()).map(|at| groups.keys.get(at));
+            let are_keys = parts == 1 || keys.all(|key| key::parts(key, parts).is_some());
+            are_keys.then_some(groups)
+        };
+        let written = self.merge().for_each(self.description(), check, |checked| {
+            form.budget.unwind();
+            for groups in checked {
+                let groups = groups.ok_or_else(|| self.wrong("a key has other parts"));
+                writer.gathered().append(groups.map_err(Failed::Input)?);
             }
-        })
+            writer
+                .write_full()
+                .map_err(|error| Failed::Lost(Lost::Write(error)))
+        });
+        written.map_err(Failed::Input)??;
+        Ok(form.reader(writer)?)
     }
 
     /// All groups with their states.
     fn table(&self) -> Result<Table> {
         let description = self.description();
-        let mut filling = Filling::new(description, description.key_parts(), self.no_groups());
-        let mut merge = self.merge()?;
-        while merge.next(filling.gathered())? {
-            filling.put_full().map_err(|why| self.wrong(why))?;
-        }
-        filling.finish().map_err(|why| self.wrong(why))
+        let keys = description.key_parts();
+        let mut table = self.no_groups();
+        let filing = table.filing(description, keys);
+        let filled = self.merge().for_each(
+            description,
+            |groups| filing.file(groups),
+            |filed| {
+                table.unwind();
+                let filed: Vec<Filed> = filed.into_iter().collect::<Result<_, _>>()?;
+                table.insert_all(&filing, &filed)
+            },
+        );
+        filled?.map_err(|why| self.wrong(why))?;
+        Ok(table)
     }
 
     fn told(&self, failed: Failed, budget: &Budget) -> Error {

@@ -81,9 +81,9 @@ impl StoredForm {
         scales: &[u32],
     ) -> Result<Writer<W>, Lost> {
         let mut settling = Settling::new(self, scales, writer);
-        let mut cursor = Cursor::new(all, 0).map_err(|_| Lost::Read)?;
+        let (mut cursor, mut buffer) = (Cursor::new(all), Vec::new());
         let firsts = firsts(&self.slots);
-        while let Some(loaded) = cursor.loaded() {
+        while let Some(loaded) = cursor.next_block(buffer).map_err(|_| Lost::Read)? {
             let view = loaded.view();
             self.budget.unwind();
             for row in 0..view.len() {
@@ -94,7 +94,7 @@ impl StoredForm {
                 };
                 settling.add(view.keys.get(row), &stored)?;
             }
-            cursor.next_block().map_err(|_| Lost::Read)?;
+            buffer = loaded.into_buffer();
         }
         settling.finish()
     }

@@ -132,8 +132,7 @@ impl Regrouping<'_> {
     /// Takes groups that are in the order of their keys.
     fn take<'r>(&mut self, readers: impl Iterator<Item = &'r Reader>) -> Result<(), Lost> {
         let sources: Vec<u32> = (0..self.form.sources as u32).collect();
-        let merge = Merge::new(readers.map(|reader| (reader, sources.clone())));
-        let mut merge = merge.map_err(|_| Lost::Read)?;
+        let mut merge = Merge::new(readers.map(|reader| (reader, sources.clone())));
         while merge.next(&mut self.fresh).map_err(|_| Lost::Read)? {
             self.put_full()?;
         }

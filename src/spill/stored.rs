@@ -187,7 +187,7 @@ impl StoredForm {
     fn merge_some(&self, runs: &[Reader], scales: &[u32]) -> Result<Reader, Lost> {
         let sources: Vec<u32> = (0..self.sources as u32).collect();
         let inputs = runs.iter().map(|run| (run, sources.clone()));
-        let mut merge = Merge::new(inputs).map_err(|_| Lost::Read)?;
+        let mut merge = Merge::new(inputs);
         self.write_merged(scales, |groups| merge.next(groups).map_err(|_| Lost::Read))
     }
 
@@ -449,7 +449,7 @@ impl Stored {
                 let end = rows.end.min(first + view.len());
                 for row in at - first..end - first {
                     let group = put_row(&mut table, self.keys, &view, row, &mut whole);
-                    order.push(group.map_err(|why| self.reader.damaged_block(block, why))?);
+                    order.push(group.map_err(|why| loaded.damaged(why))?);
                 }
                 at = end;
                 last = Some((block, loaded));

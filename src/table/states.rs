@@ -235,6 +235,27 @@ impl Shard {
         group
     }
 
+    /// Adds a group that isn't there yet.
+    fn insert(
+        &mut self,
+        hash: u32,
+        key: &[u8],
+        slots: &[Slot],
+        mut columns: &[ColumnView<'_>],
+        row: usize,
+    ) -> Result<u32, &'static str> {
+        let mut states = self.states.iter_mut();
+        for (at, slot) in slots.iter().enumerate() {
+            let (own, rest) = columns.split_at(slot.kind.columns.len());
+            columns = rest;
+            if slot.owner == at {
+                let states = states.next().expect("each owner has states");
+                states.push_decoded(own, row)?;
+            }
+        }
+        Ok(self.keys.push(hash, key))
+    }
+
     fn bytes(&self) -> usize {
         let states: usize = self.states.iter().map(|states| states.bytes()).sum();
         self.keys.memory() + states
@@ -562,20 +583,12 @@ impl Table {
     pub(crate) fn insert(
         &mut self,
         key: &[u8],
-        mut columns: &[ColumnView<'_>],
+        columns: &[ColumnView<'_>],
         row: usize,
     ) -> Result<Group, &'static str> {
         let hash = self.hasher.hash_one(key);
         let number = shard_of(hash);
-        let shard = &mut self.shards[number];
-        let at = shard.keys.push(hash as u32, key);
-        for (at, slot) in self.slots.iter().enumerate() {
-            let (own, rest) = columns.split_at(slot.kind.columns.len());
-            columns = rest;
-            if slot.owner == at {
-                shard.states[self.places[at]].push_decoded(own, row)?;
-            }
-        }
+        let at = self.shards[number].insert(hash as u32, key, &self.slots, columns, row)?;
         Ok(Group {
             shard: number as u32,
             at,
@@ -678,5 +691,6 @@ pub(crate) fn parts(mut key: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+pub(crate) mod filing;
 #[cfg(test)]
 mod tests;

@@ -24,22 +24,22 @@ pub(crate) fn split(reader: &Reader, shards: impl Iterator<Item = Shard>) -> Res
     let shards = Shards::new(writers.len() as u32, &reader.description);
     let sources: Vec<u32> = (0..reader.description.sources.len() as u32).collect();
     let mut batches: Vec<Batch> = writers.iter().map(|_| Batch::default()).collect();
-    let mut cursor = Cursor::new(reader, 0)?;
-    while let Some(loaded) = cursor.loaded() {
+    let (mut cursor, mut buffer) = (Cursor::new(reader), Vec::new());
+    while let Some(loaded) = cursor.next_block(buffer)? {
         batches.iter_mut().for_each(|batch| batch.firsts.clear());
         let keys = loaded.keys();
         for row in 0..loaded.groups() {
             let number = shards
                 .number(keys.get(row))
-                .ok_or_else(|| reader.damaged_block(cursor.block, "a key has other parts"))?;
+                .ok_or_else(|| loaded.damaged("a key has other parts"))?;
             let batch = &mut batches[number as usize - 1];
             batch.firsts.push(Row::new(0, row as u32));
         }
         for (writer, batch) in writers.iter_mut().zip(&batches) {
-            gather(batch, &[loaded], &[&sources], writer.gathered());
+            gather(batch, &[&loaded], &[&sources], writer.gathered());
             writer.write_full().map_err(unwritten)?;
         }
-        cursor.next_block()?;
+        buffer = loaded.into_buffer();
     }
     let written = writers.into_iter().map(Writer::finish);
     written.map(|bytes| bytes.map_err(unwritten)).collect()

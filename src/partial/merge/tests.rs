@@ -1,8 +1,10 @@
 //! Keys that are merged against a map, and blocks that are damaged.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::decimal::number::Exact;
 use crate::partial::block::BLOCK_BYTES;
@@ -83,13 +85,49 @@ fn reader(bytes: Vec<u8>) -> Reader {
 fn merged(readers: &[Reader]) -> Result<Vec<u8>> {
     let counts = readers.iter().map(|reader| reader.description.counts);
     let rows = counts.map(|counts| counts.rows).sum();
-    let mut writer = Writer::new(Vec::new(), &description(rows)).unwrap();
-    let mut merge = Merge::new(readers.iter().map(|reader| (reader, vec![0])))?;
+    let merge = || Merge::new(readers.iter().map(|reader| (reader, vec![0])));
+    let description = description(rows);
+    let want = alone(merge(), &description);
+    // In ranges of keys, by any number of threads.
+    for pool in &*POOLS {
+        let mut writer = Writer::new(Vec::new(), &description).unwrap();
+        let merged = pool.install(|| {
+            merge().for_each(
+                &description,
+                |groups| groups,
+                |parts| {
+                    parts
+                        .into_iter()
+                        .for_each(|groups| writer.gathered().append(groups));
+                    writer.write_full()
+                },
+            )
+        });
+        let got = merged.map(|written| {
+            written.unwrap();
+            writer.finish().unwrap()
+        });
+        match (&got, &want) {
+            (Ok(got), Ok(want)) => assert!(got == want),
+            (Err(got), Err(want)) => assert_eq!(got.to_string(), want.to_string()),
+            _ => panic!("{got:?} {want:?}"),
+        }
+    }
+    want
+}
+
+fn alone(mut merge: Merge<'_>, description: &Description) -> Result<Vec<u8>> {
+    let mut writer = Writer::new(Vec::new(), description).unwrap();
     while merge.next(writer.gathered())? {
         writer.write_full().unwrap();
     }
     Ok(writer.finish().unwrap())
 }
+
+static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
+    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build();
+    [1, 3].map(|threads| pool(threads).unwrap()).into()
+});
 
 fn values(most: usize) -> impl Strategy<Value = Values> {
     let key = prop_oneof![
