@@ -8,6 +8,7 @@ mod bench;
 mod cancellation;
 mod catalogue;
 mod changing;
+mod cluster;
 mod compressed;
 mod conditions;
 mod continued;

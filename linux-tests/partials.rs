@@ -1023,89 +1023,35 @@ fn the_page_is_true() {
     assert!(commands >= 12);
 }
 
-/// The commands for other machines in docs/partials.md: through a shell that takes words as the one at the other end of ssh
-/// does, by GNU parallel if it is there, and with the variables that Slurm and Kubernetes set.
+/// The commands of GNU parallel in docs/partials.md.
 #[test]
-fn the_commands_for_other_machines_work() {
-    let dir = dir();
-    let dir = dir.path();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/partials.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let block = page.split("```sh\n").nth(1).unwrap();
-    let block = block.split("```").next().unwrap().replace("/shared", ".");
-    let block = block.replace("/var/log/app.tsv", "\"$host.tsv\"");
-    let commands = |name: &str| -> &str {
-        let from = block.find(&format!("# {name}")).unwrap();
-        block[from..].split("\n\n").next().unwrap()
-    };
-    let program = crate::support::program();
-    let program = program.parent().unwrap();
-    let own = dir.join("bin");
-    std::fs::create_dir(&own).unwrap();
-    let ssh = write(&own, "ssh", b"#!/bin/sh\nshift\nexec sh -c \"$*\"\n");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&ssh, mode).unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{}:{path}", own.display(), program.display());
-    let run = |script: &str, variables: &[(&str, String)]| {
-        let mut bash = std::process::Command::new("bash");
-        bash.args(["-ec", script])
-            .env("PATH", &path)
-            .current_dir(dir);
-        end(bash.envs(variables.iter().map(|(name, value)| (*name, value)))).answer()
-    };
-    let at_once = |args: &[&str]| {
-        let mut command = ringfold(["aggregate", "-k", "1"]);
-        end(command.args(args).current_dir(dir)).answer()
-    };
-    let text = |from: u32, delimiter: char| -> String {
-        (from..from + 3000)
-            .map(|at| format!("k{}{delimiter}{at}\n", at % 97))
-            .collect()
-    };
-    for (at, host) in (0..).zip(["a", "b", "c"]) {
-        write(
-            dir,
-            &format!("{host}.tsv"),
-            text(at * 1000, '\t').as_bytes(),
-        );
-    }
-    write(dir, "big.txt", text(0, ',').as_bytes());
-
-    let got = run(commands("ssh"), &[]);
-    assert_eq!(got, at_once(&["-d", "\\t", "a.tsv", "b.tsv", "c.tsv"]));
-
-    let want = at_once(&["-d", ",", "big.txt"]);
-    let parts = |name: &str, index: &str, from: u32, ending: &str| {
-        for at in from..from + 16 {
-            run(commands(name), &[(index, at.to_string())]);
-        }
-        let parts: Vec<String> = (from..from + 16)
-            .map(|at| format!("{at}{ending}"))
-            .collect();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        assert_eq!(merge(dir, &parts).answer(), want, "{name}");
-        // One that is lost, and one that is there twice.
-        let error = merge(dir, &parts[1..]).failure(1);
-        assert!(error.contains("part 1 of 16 is missing"), "{error}");
-        let error = merge(dir, &[&parts[..], &parts[4..5]].concat()).failure(1);
-        assert!(error.contains("part 5 of 16 of"), "{error}");
-    };
-    parts("Slurm", "SLURM_ARRAY_TASK_ID", 1, ".part");
-    parts("Kubernetes", "JOB_COMPLETION_INDEX", 0, ".part");
-
+fn gnu_parallel_gives_the_answer_of_one_run() {
     let version = std::process::Command::new("parallel")
         .arg("--version")
         .output();
-    match version {
-        Ok(version) if version.stdout.starts_with(b"GNU parallel") => {
-            assert_eq!(run(commands("GNU parallel"), &[]), want);
-        }
-        _ => skip(
-            "the_commands_for_other_machines_work",
+    if !version.is_ok_and(|version| version.stdout.starts_with(b"GNU parallel")) {
+        return skip(
+            "gnu_parallel_gives_the_answer_of_one_run",
             "there is no GNU parallel",
-        ),
+        );
     }
+    let dir = dir();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/partials.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let script = page.split("```sh\n").nth(1).unwrap();
+    let script = script.split("```").next().unwrap();
+    let text: String = (0..3000).map(|at| format!("k{},{at}\n", at % 97)).collect();
+    write(dir.path(), "big.txt", text.as_bytes());
+    let program = crate::support::program();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-ec", script]).env("PATH", path);
+    let mut at_once = ringfold(["aggregate", "-k", "1", "-d", ",", "big.txt"]);
+    assert_eq!(
+        end(bash.current_dir(dir.path())).answer(),
+        end(at_once.current_dir(dir.path())).answer()
+    );
 }
 
 /// Estimates under a key are those of other hashes. Only partials of one key are merged.
