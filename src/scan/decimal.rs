@@ -296,6 +296,23 @@ mod tests {
         ) {
             check(&values, scale);
         }
+
+        /// Most are as long as the first.
+        #[test]
+        fn as_the_parser_reads_long_ones(
+            values in prop::sample::select(&[
+                "-?[0-9]{1,3}\\.[0-9]{15}", "-?[0-9]{0,8}\\.[0-9]{9}", "-?[0-9]{17,20}", "-?[0-9]{8,16}",
+                "[-+0-9. ]{0,3}\\.?[0-9]{5,18}",
+            ][..]).prop_flat_map(|form| prop::collection::vec(form, 0..40)),
+            odd in prop::collection::vec((0..40_usize, "[-+. 0-9a]{0,20}"), 0..3),
+            scale in prop_oneof![Just(0), Just(9), Just(15), 0..=SCALE_MAX],
+        ) {
+            let mut values = values;
+            for (at, odd) in odd {
+                values.insert(at % (values.len() + 1), odd);
+            }
+            check(&values, scale);
+        }
     }
 
     /// Every text of up to four bytes that are near digits, points and signs.
