@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Sub;
 
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -56,6 +57,22 @@ pub(crate) enum Cut {
     Floor,
     Ceiling,
     Truncate,
+}
+
+impl Cut {
+    /// Whether what was cut towards zero, with a rest of a divisor, is one farther from it.
+    #[inline(always)]
+    pub(crate) fn is_farther<T>(self, is_negative: bool, rest: T, divisor: T) -> bool
+    where
+        T: Copy + PartialOrd + Default + Sub<Output = T>,
+    {
+        match self {
+            Cut::Truncate => false,
+            Cut::Floor => is_negative && rest > T::default(),
+            Cut::Ceiling => !is_negative && rest > T::default(),
+            Cut::Round => rest >= divisor - rest,
+        }
+    }
 }
 
 impl Rational {
@@ -213,15 +230,9 @@ impl Rational {
         let digits = u32::try_from(digits).ok()?;
         let (dividend, divisor) = self.short_parts(digits)?;
         let (quotient, rest) = (dividend / divisor, dividend % divisor);
-        let up = match cut {
-            Cut::Truncate => 0,
-            Cut::Floor => -i128::from(rest < 0),
-            Cut::Ceiling => i128::from(rest > 0),
-            Cut::Round => {
-                let is_up = rest.unsigned_abs() >= divisor.unsigned_abs() - rest.unsigned_abs();
-                i128::from(is_up) * dividend.signum()
-            }
-        };
+        let (rest, divisor) = (rest.unsigned_abs(), divisor.unsigned_abs());
+        let is_farther = cut.is_farther(dividend < 0, rest, divisor);
+        let up = i128::from(is_farther) * dividend.signum();
         Some(Exact::small(quotient + up, digits))
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::decimal::number::Number;
 use crate::decimal::rational::Rational;
 use crate::expression::decide::{Doubts, Reading};
-use crate::expression::function::{self, Arguments, Function, Prepared};
+use crate::expression::function::{self, Arguments, Function, Loop, Prepared};
 use crate::expression::tree::{Condition, Test};
 use crate::expression::value::{Missing, Record, Tested, Value, ValueError, Wrong, stored};
 use crate::format::time::ZonedUnit;
@@ -209,6 +209,52 @@ impl Formula {
             }
             Formula::Choice(cases, other) => is(other) || cases.iter().any(|(_, value)| is(value)),
             _ => false,
+        }
+    }
+
+    /// A dividend and a divisor without quotients in them: it is their quotient in each record where the divisor isn't zero.
+    pub(crate) fn fraction(&self) -> Option<(Formula, Option<Formula>)> {
+        let operation = |operator, one, two| Formula::Operation(operator, [one, two].into());
+        let times = |one: Formula, two: &Option<Formula>| match two {
+            Some(two) => operation(Operator::Times, one, two.clone()),
+            None => one,
+        };
+        match self {
+            _ if !self.is_quotient() => Some((self.clone(), None)),
+            Formula::Negative(inner) => {
+                let (dividend, divisor) = inner.fraction()?;
+                Some((Formula::Negative(dividend.into()), divisor))
+            }
+            Formula::Call(function, arguments, _) if function.loops == Some(Loop::Absolute) => {
+                let absolute = |of| Formula::Call(function, [of].into(), Prepared::Nothing);
+                let (dividend, divisor) = arguments[0].fraction()?;
+                Some((absolute(dividend), divisor.map(absolute)))
+            }
+            Formula::Operation(operator, sides) => {
+                let (one, one_by) = sides[0].fraction()?;
+                let (two, two_by) = sides[1].fraction()?;
+                let (dividend, divisors) = match operator {
+                    Operator::Over if two_by.is_none() => (one, (one_by, Some(two))),
+                    Operator::Over | Operator::Modulo | Operator::Join => return None,
+                    Operator::Times => (operation(*operator, one, two), (one_by, two_by)),
+                    Operator::Plus | Operator::Minus => {
+                        let both = (times(one, &two_by), times(two, &one_by));
+                        (operation(*operator, both.0, both.1), (one_by, two_by))
+                    }
+                };
+                let is_constant =
+                    |of: &Formula| matches!(of, Formula::Number(by) if *by != Number::ZERO);
+                let divisor = match divisors {
+                    (Some(one), Some(two)) if is_constant(&one) || is_constant(&two) => {
+                        operation(Operator::Times, one, two)
+                    }
+                    // Zero times null would hide that it is divided by zero.
+                    (Some(_), Some(_)) => return None,
+                    (one, two) => one.or(two)?,
+                };
+                Some((dividend, Some(divisor)))
+            }
+            _ => None,
         }
     }
 

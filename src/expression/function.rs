@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::decimal::number::{Grammar, Number};
-use crate::decimal::rational::Rational;
+use crate::decimal::rational::{Cut, Rational};
 use crate::expression::fault::Fault;
 use crate::expression::formula::{Formula, Kind};
 use crate::expression::pattern::Pattern;
@@ -36,10 +36,23 @@ pub(crate) struct Function {
     /// The same appended to a text, where that takes no text in between.
     append: Option<Append>,
     prepare: Option<Prepare>,
+    /// What the passes do for all rows of a window.
+    pub(crate) loops: Option<Loop>,
     /// What it gives is a quotient where an argument is one.
     pub(super) keeps_quotients: bool,
     /// A number that it takes may be a log's time.
     pub(super) takes_moments: bool,
+}
+
+/// A function of decimals that passes compute without a branch on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loop {
+    Absolute,
+    Sign,
+    Cut(Cut),
+    Modulo,
+    /// Of a constant.
+    NullIf,
 }
 
 type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
@@ -84,12 +97,7 @@ impl<'a> Arguments<'a> {
 
     /// A whole number of moderate size; one with decimals loses them.
     fn whole(&self, at: usize) -> Result<i64, Missing> {
-        use crate::decimal::rational::Cut;
-        let number = self.number(at)?.cut(0, Cut::Truncate);
-        let whole = number.parts().0.and_then(|whole| i64::try_from(whole).ok());
-        whole.ok_or_else(|| {
-            Missing::other(format!("`{}` is too large a number here", number.text()))
-        })
+        whole(&self.number(at)?)
     }
 
     /// The same where the argument may be left out.
@@ -103,6 +111,12 @@ impl<'a> Arguments<'a> {
     fn grammar(&self) -> Grammar {
         self.record.grammar()
     }
+}
+
+fn whole(number: &Rational) -> Result<i64, Missing> {
+    let number = number.cut(0, Cut::Truncate);
+    let whole = number.parts().0.and_then(|whole| i64::try_from(whole).ok());
+    whole.ok_or_else(|| Missing::other(format!("`{}` is too large a number here", number.text())))
 }
 
 /// Formulas are compared by this: the name is unique.
@@ -130,6 +144,7 @@ const fn function(
         apply,
         append: None,
         prepare: None,
+        loops: None,
         keeps_quotients: false,
         takes_moments: false,
     }
@@ -155,6 +170,11 @@ impl Function {
 
     const fn prepared(mut self, prepare: Prepare) -> Function {
         self.prepare = Some(prepare);
+        self
+    }
+
+    const fn looped(mut self, loops: Loop) -> Function {
+        self.loops = Some(loops);
         self
     }
 
@@ -184,7 +204,7 @@ impl Function {
     }
 
     /// Whether it is [`COMPARE`].
-    pub(super) fn is_order(&self) -> bool {
+    pub(crate) fn is_order(&self) -> bool {
         self.name == COMPARE.name
     }
 
@@ -203,6 +223,19 @@ impl Function {
         to: &mut Vec<u8>,
     ) -> Option<Result<(), Missing>> {
         self.append.map(|append| append(arguments, to))
+    }
+
+    /// How it cuts its first argument, and to how many digits, if that is the same in all records.
+    pub(crate) fn cut(&self, arguments: &[Formula]) -> Option<(Cut, i32)> {
+        let digits = match arguments.get(1) {
+            None => 0,
+            Some(Formula::Number(digits)) => whole(&Rational::from(*digits)).ok()?,
+            Some(_) => return None,
+        };
+        match self.loops {
+            Some(Loop::Cut(cut)) => Some((cut, number::digits(digits))),
+            _ => None,
+        }
     }
 
     /// What an argument must be.

@@ -41,6 +41,7 @@ mod fold;
 mod numbers;
 mod offsets;
 mod pairs;
+mod quotients;
 mod rows;
 mod selection;
 mod values;

@@ -3,7 +3,7 @@
 use crate::decimal::number::Number;
 use crate::decimal::rational::{Cut, Rational};
 use crate::expression::formula::{Kind, Operator, computed};
-use crate::expression::function::{Arguments, Function, function};
+use crate::expression::function::{Arguments, Function, Loop, function};
 use crate::expression::value::{Missing, Value};
 
 const ONE: &[Kind] = &[Kind::Number];
@@ -17,30 +17,37 @@ pub(super) const ALL: &[Function] = &[
             false => x,
         })
     })
+    .looped(Loop::Absolute)
     .of_quotients(),
     function("sign(x)", "sign", ONE, Kind::Number, |of| {
         let order = of.number(0)?.cmp(&Rational::from(0));
         number(Rational::from(order as i64))
-    }),
+    })
+    .looped(Loop::Sign),
     function("floor(x)", "floor", ONE, Kind::Number, |of| {
         cut(of, Cut::Floor)
-    }),
+    })
+    .looped(Loop::Cut(Cut::Floor)),
     function("ceil(x)", "ceil", ONE, Kind::Number, |of| {
         cut(of, Cut::Ceiling)
     })
+    .looped(Loop::Cut(Cut::Ceiling))
     .called(&["ceiling"]),
     function("round(x[, digits])", "round", TWO, Kind::Number, |of| {
         cut(of, Cut::Round)
     })
+    .looped(Loop::Cut(Cut::Round))
     .at_least(1),
     function("trunc(x[, digits])", "trunc", TWO, Kind::Number, |of| {
         cut(of, Cut::Truncate)
     })
+    .looped(Loop::Cut(Cut::Truncate))
     .at_least(1),
     function("mod(x, y)", "mod", TWO, Kind::Number, |of| {
         let result = computed(Operator::Modulo, &of.number(0)?, &of.number(1)?);
         result.map(Value::Number)
     })
+    .looped(Loop::Modulo)
     .of_quotients(),
     function("least(x, y, ...)", "least", TWO, Kind::Number, |of| {
         most(of, |one, two| two < one)
@@ -116,10 +123,13 @@ fn logarithmic(of: &Arguments<'_>) -> Result<f64, Missing> {
     }
 }
 
+/// So many digits, or more than any number has.
+pub(super) fn digits(digits: i64) -> i32 {
+    digits.clamp(-1000, 1000) as i32
+}
+
 fn cut<'a>(of: &Arguments<'a>, cut: Cut) -> Result<Value<'a>, Missing> {
-    /// More digits than any number has.
-    const DIGITS: i64 = 1000;
-    let digits = of.whole_or(1, 0)?.clamp(-DIGITS, DIGITS) as i32;
+    let digits = digits(of.whole_or(1, 0)?);
     number(of.number(0)?.cut(digits, cut))
 }
 

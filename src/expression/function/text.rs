@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use crate::expression::formula::{Formula, Kind};
-use crate::expression::function::{Arguments, Function, Prepared, function};
+use crate::expression::function::{Arguments, Function, Loop, Prepared, function};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Value};
 use crate::format::time::TimeZones;
@@ -206,6 +206,7 @@ pub(super) const ALL: &[Function] = &[
             }
         },
     )
+    .looped(Loop::NullIf)
     .of_quotients(),
     function(
         "regexp_extract(text, pattern[, group])",

@@ -2,11 +2,14 @@
 
 use crate::aggregate::lanes::MAGNITUDE_MAX;
 use crate::decimal::number::Number;
+use crate::decimal::rational::Cut;
 use crate::expression::formula::{Formula, Operator};
+use crate::expression::function::Loop;
 use crate::expression::{Condition, Doubts, Reading};
 use crate::plan::Plan;
 use crate::run::passes::computed::{Row, Rows};
 use crate::run::passes::numbers::{Column, decode_column};
+use crate::run::passes::quotients::{Digits, Quotients, power};
 use crate::run::passes::selection::Selection;
 use crate::scan::numbers::{Numbers, SCALE_MAX};
 use ringfold_read::internals::Level;
@@ -30,7 +33,13 @@ enum Node {
     Column(usize),
     Constant(i64, u32),
     Negative(Box<Node>),
-    Operation(Operator, Box<[Node; 2]>),
+    Absolute(Box<Node>),
+    Sign(Box<Node>),
+    /// With so many digits after the point.
+    Cut(Cut, i32, Box<Node>),
+    /// Null where it is this number.
+    NullIf(Number, Box<Node>),
+    Operation(Operation, Box<[Node; 2]>),
     /// Among what is computed a row at a time.
     Single(usize),
     /// The order of two columns, which is less than zero, zero or more; what is no number is for the last one.
@@ -39,6 +48,15 @@ enum Node {
     Choice(usize, Box<[Node; 2]>),
     /// The same of a constant and null, as counts have it.
     Counted(usize, i64, u32),
+}
+
+/// What is computed of two numbers.
+enum Operation {
+    Plus,
+    Minus,
+    Times,
+    Modulo,
+    Quotient(Box<Quotients>),
 }
 
 /// What a formula is computed of.
@@ -94,15 +112,6 @@ impl Arithmetic {
                 Node::Constant(constant(number).unwrap_or_default(), number.decimals())
             }
             Formula::Negative(inner) => Node::Negative(self.node(level, plan, inner, among).into()),
-            Formula::Operation(
-                operator @ (Operator::Plus | Operator::Minus | Operator::Times),
-                sides,
-                // A quotient is exact until the whole is rounded.
-            ) if !formula.is_quotient() => {
-                let one = self.node(level, plan, &sides[0], among);
-                let two = self.node(level, plan, &sides[1], among);
-                Node::Operation(*operator, [one, two].into())
-            }
             Formula::Choice(cases, other) => {
                 let mut node = self.node(level, plan, other, among);
                 for (condition, value) in cases.iter().rev() {
@@ -120,6 +129,9 @@ impl Arithmetic {
                 node
             }
             formula => {
+                if let Some(node) = self.loops(level, plan, formula, among) {
+                    return node;
+                }
                 self.single.push((formula.clone(), 0));
                 let single = self.single.len() - 1;
                 match formula.compared() {
@@ -136,6 +148,68 @@ impl Arithmetic {
         }
     }
 
+    /// What there is a loop for.
+    fn loops(
+        &mut self,
+        level: Level,
+        plan: &Plan,
+        formula: &Formula,
+        among: &impl Fn(usize) -> usize,
+    ) -> Option<Node> {
+        let mut node = |formula: &Formula| Box::new(self.node(level, plan, formula, among));
+        let mut of_two = |operation: Operation, one: &Formula, two: &Formula| {
+            let sides = [*node(one), *node(two)];
+            Some(Node::Operation(operation, sides.into()))
+        };
+        // A quotient is exact until the whole is rounded.
+        let mut quotient = |digits: Digits, formula: &Formula| {
+            let (dividend, divisor) = formula.fraction()?;
+            let quotients = Quotients::new(digits).into();
+            of_two(Operation::Quotient(quotients), &dividend, &divisor?)
+        };
+        Some(match formula {
+            Formula::Operation(operator, sides) if !formula.is_quotient() => {
+                let operation = match operator {
+                    Operator::Plus => Operation::Plus,
+                    Operator::Minus => Operation::Minus,
+                    Operator::Times => Operation::Times,
+                    Operator::Modulo => Operation::Modulo,
+                    Operator::Over | Operator::Join => return None,
+                };
+                return of_two(operation, &sides[0], &sides[1]);
+            }
+            Formula::Call(function, arguments, _) if !formula.is_quotient() => {
+                let first = &arguments[0];
+                let is_quotient = first.is_quotient();
+                match (function.loops, &**arguments) {
+                    (Some(Loop::Absolute), _) => Node::Absolute(node(first)),
+                    (Some(Loop::Sign), _) if is_quotient => return quotient(Digits::Sign, first),
+                    (Some(Loop::Sign), _) => Node::Sign(node(first)),
+                    (Some(Loop::Cut(_)), _) => {
+                        let (cut, digits) = function.cut(arguments)?;
+                        if is_quotient {
+                            return quotient(Digits::Cut(cut, digits), first);
+                        }
+                        Node::Cut(cut, digits, node(first))
+                    }
+                    (Some(Loop::Modulo), [one, two]) => return of_two(Operation::Modulo, one, two),
+                    (Some(Loop::NullIf), [one, Formula::Number(number)]) => {
+                        Node::NullIf(*number, node(one))
+                    }
+                    (None, [one, two]) if function.is_order() => {
+                        // One is a number, so both must be.
+                        let sides = [one.clone(), two.clone()].into();
+                        let difference = Formula::Operation(Operator::Minus, sides);
+                        return quotient(Digits::Sign, &difference);
+                    }
+                    _ => return None,
+                }
+            }
+            _ if formula.is_quotient() => return quotient(Digits::Stored, formula),
+            _ => return None,
+        })
+    }
+
     /// Computes the numbers of all rows; returns their scale.
     pub(super) fn compute(&mut self, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
         let rows = of.rows.count;
@@ -144,8 +218,8 @@ impl Arithmetic {
             let text = (window, spans, rows);
             decode_column(of.level, of.rows.plan, text, MAGNITUDE_MAX, column, of.out);
         }
-        let root = std::mem::replace(&mut self.root, Node::Null);
-        let scale = self.found(&root, of, to);
+        let mut root = std::mem::replace(&mut self.root, Node::Null);
+        let scale = self.found(&mut root, of, to);
         self.root = root;
         if to.has_nulls && !matches!(self.root, Node::Counted(..)) {
             // Lanes have zero where there is none.
@@ -158,7 +232,7 @@ impl Arithmetic {
         scale
     }
 
-    fn found(&mut self, node: &Node, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
+    fn found(&mut self, node: &mut Node, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
         let rows = of.rows.count;
         match node {
             Node::Null => {
@@ -180,28 +254,53 @@ impl Arithmetic {
             }
             Node::Negative(inner) => {
                 let scale = self.found(inner, of, to);
-                to.values[..rows]
-                    .iter_mut()
-                    .for_each(|value| *value = -*value);
+                each(to, rows, |value| -value);
                 scale
             }
-            Node::Operation(operator, sides) => {
+            Node::Absolute(inner) => {
+                let scale = self.found(inner, of, to);
+                each(to, rows, i64::abs);
+                scale
+            }
+            Node::Sign(inner) => {
+                self.found(inner, of, to);
+                each(to, rows, i64::signum);
+                (to.magnitudes, to.decimals) = (1, 0);
+                0
+            }
+            Node::Cut(kind, digits, inner) => {
+                let scale = self.found(inner, of, to);
+                cut(to, rows, scale, (*kind, *digits), of.out)
+            }
+            Node::NullIf(number, inner) => {
+                let scale = self.found(inner, of, to);
+                set_nulls(to, rows, scale, number);
+                scale
+            }
+            Node::Operation(operation, sides) => {
                 let mut other = self.spare.pop().unwrap_or_else(Numbers::new);
                 let scales = [
-                    self.found(&sides[0], of, to),
-                    self.found(&sides[1], of, &mut other),
+                    self.found(&mut sides[0], of, to),
+                    self.found(&mut sides[1], of, &mut other),
                 ];
-                let scale = match operator {
-                    Operator::Times => {
+                let scale = match operation {
+                    Operation::Times => {
                         multiply(to, &other, rows, of.out);
                         to.decimals += other.decimals;
                         scales[0] + scales[1]
                     }
-                    _ => {
+                    Operation::Quotient(quotients) => {
+                        quotients.divide(to, &other, rows, scales, of.out)
+                    }
+                    operation => {
                         let scale = scales[0].max(scales[1]);
                         raise(to, rows, scale - scales[0], of.out);
                         raise(&mut other, rows, scale - scales[1], of.out);
-                        add(to, &other, rows, *operator == Operator::Minus, of.out);
+                        match operation {
+                            Operation::Modulo => modulo(to, &other, rows, of.out),
+                            Operation::Minus => add(to, &other, rows, true, of.out),
+                            _ => add(to, &other, rows, false, of.out),
+                        }
                         to.decimals = to.decimals.max(other.decimals);
                         scale
                     }
@@ -223,7 +322,7 @@ impl Arithmetic {
                 let bits = self.chosen(*at, of);
                 for (word, values) in bits.iter().zip(to.values[..rows].chunks_mut(64)) {
                     for (row, to) in values.iter_mut().enumerate() {
-                        *to = (word >> row & 1) as i64 * value;
+                        *to = (word >> row & 1) as i64 * *value;
                     }
                 }
                 for (at, nulls) in to.nulls[..rows.div_ceil(8)].iter_mut().enumerate() {
@@ -234,15 +333,22 @@ impl Arithmetic {
                 *scale
             }
             Node::Choice(at, sides) => {
+                let bits = self.chosen(*at, of);
                 let mut other = self.spare.pop().unwrap_or_else(Numbers::new);
-                let scales = [
-                    self.found(&sides[0], of, to),
-                    self.found(&sides[1], of, &mut other),
-                ];
+                let mut side = |node: &mut Node, to: &mut Numbers, wanted: u64| {
+                    let before = std::mem::take(of.out);
+                    let scale = self.found(node, of, to);
+                    // What isn't chosen isn't computed.
+                    of.out
+                        .retain(|&row| bits[row as usize / 64] >> (row % 64) & 1 == wanted);
+                    of.out.extend(before);
+                    scale
+                };
+                let [one, two] = &mut **sides;
+                let scales = [side(one, to, 1), side(two, &mut other, 0)];
                 let scale = scales[0].max(scales[1]);
                 raise(to, rows, scale - scales[0], of.out);
                 raise(&mut other, rows, scale - scales[1], of.out);
-                let bits = self.chosen(*at, of);
                 choose(to, &other, rows, &bits);
                 to.decimals = to.decimals.max(other.decimals);
                 to.magnitudes |= other.magnitudes;
@@ -374,6 +480,68 @@ fn singly(formula: &Formula, mut scale: u32, of: &mut Operands<'_>, to: &mut Num
         }
     }
     scale
+}
+
+fn each(to: &mut Numbers, rows: usize, of: impl Fn(i64) -> i64) {
+    let values = to.values[..rows].iter_mut();
+    values.for_each(|value| *value = of(*value));
+}
+
+/// Cuts decimals; returns the scale that is left.
+fn cut(
+    to: &mut Numbers,
+    rows: usize,
+    scale: u32,
+    (cut, digits): (Cut, i32),
+    out: &mut Vec<u32>,
+) -> u32 {
+    let left = digits.max(0).cast_unsigned();
+    let Ok(zeros @ 1..) = u32::try_from(scale.cast_signed() - digits) else {
+        return scale;
+    };
+    let Some(divisor) = power(zeros) else {
+        none(to, rows, out);
+        return 0;
+    };
+    to.magnitudes = 0;
+    for value in &mut to.values[..rows] {
+        let magnitude = value.unsigned_abs();
+        let (whole, rest) = (magnitude / divisor, magnitude % divisor);
+        let whole = whole + u64::from(cut.is_farther(*value < 0, rest, divisor));
+        to.magnitudes |= whole;
+        *value = whole.cast_signed() * value.signum();
+    }
+    to.decimals = to.decimals.min(left);
+    raise(to, rows, digits.min(0).unsigned_abs(), out);
+    left
+}
+
+/// Numbers that are this one are null.
+fn set_nulls(to: &mut Numbers, rows: usize, scale: u32, number: &Number) {
+    let more = number.decimals().saturating_sub(scale);
+    let (Some(wanted), Some(factor)) = (number.at(scale + more), 10_i128.checked_pow(more)) else {
+        return;
+    };
+    if !to.has_nulls {
+        to.nulls[..rows.div_ceil(8)].fill(0);
+    }
+    for row in 0..rows {
+        if i128::from(to.values[row]).checked_mul(factor) == Some(wanted) {
+            to.set_null(row, true);
+        }
+    }
+}
+
+/// What is left of each, with its sign, after so many times the other as fit.
+fn modulo(to: &mut Numbers, other: &Numbers, rows: usize, out: &mut Vec<u32>) {
+    to.magnitudes |= other.magnitudes;
+    for row in 0..rows {
+        match other.values[row] {
+            0 if other.is_null(row) => {}
+            0 => out.push(row as u32),
+            divisor => to.values[row] %= divisor,
+        }
+    }
 }
 
 /// Where one of two is null, so is what is computed of both.

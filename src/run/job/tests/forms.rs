@@ -16,6 +16,7 @@ pub(super) const CONDITIONS: &[Option<&str>] = &[
     Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
     Some("coalesce($2 / 4, $1, 0.5) between 0.25 and 30.5 and $3 is not null"),
     Some("if($1 > 3, $3, 1.5) >= 1.5 or case when $2 = 1 then '1,5' when $2 > 2 then $3 end > 1"),
+    Some("$1 / $2 > 0.5 or round($3 / 7, 1) < 4"),
     Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
 ];
 /// Values, as keys and in aggregates.
@@ -46,6 +47,8 @@ pub(super) const VALUES: &[&str] = &[
     "distinct(lower($1))",
     "lexmax(concat($1, $2))",
     "sum($1 / $2)",
+    "mean($1 / (abs($3) + 0.1) - 1)",
+    "sum(floor($1) + $2 % 7 / nullif($3, 0))",
     "sum(coalesce($2, $1, 0.5))",
     "count:2",
     "distinct(if($2 ~ '^[0-9]', round($2, 1), $3))",
