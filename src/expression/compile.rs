@@ -179,19 +179,25 @@ impl Compiler<'_> {
                 self.of_subject(found, &predicate, wanted)
             }
             predicate => {
-                if let Predicate::Compare(comparison, Literal::Number(number)) = predicate
-                    && let Form::Operation(..)
-                    | Form::Call(..)
-                    | Form::Negative(_)
-                    | Form::Choice(..) = &subject.form
+                let is_computed = matches!(
+                    subject.form,
+                    Form::Operation(..) | Form::Call(..) | Form::Negative(_) | Form::Choice(..)
+                );
+                // What would be rounded is compared before it is.
+                if let Some((comparison, numbers)) = predicate.numbers().filter(|_| is_computed)
+                    && let (formula, _) = self.comparand(subject)?
+                    && formula.is_quotient()
                 {
-                    let (formula, _) = self.comparand(subject)?;
-                    // What would be rounded is compared before it is.
-                    if formula.is_quotient() {
-                        let sides = [formula, Formula::Number(*number)];
-                        let places = (subject.at, subject.end);
-                        return self.compared(sides, true, places, *comparison, wanted);
-                    }
+                    let places = (subject.at, subject.end);
+                    let each = numbers.into_iter().map(|number| {
+                        let sides = [formula.clone(), Formula::Number(number)];
+                        self.compared(sides, true, places, comparison, wanted)
+                    });
+                    let each = each.collect::<Result<_, _>>()?;
+                    return Ok(match wanted {
+                        true => Condition::Any(each),
+                        false => Condition::All(each),
+                    });
                 }
                 let found = self.subject(term, predicate)?;
                 self.of_subject(found, predicate, wanted)
@@ -304,7 +310,7 @@ impl Compiler<'_> {
             Form::Column(column) => (column, None, None),
             Form::Time(date, clock, unit) => (date, clock.as_ref(), Some(self.unit(*unit))),
             // A date and its time of day, unless numbers are asked for.
-            Form::Operation(Operator::Plus, sides) if !predicate.is_of_numbers() => {
+            Form::Operation(Operator::Plus, sides) if predicate.numbers().is_none() => {
                 match [&sides[0].form, &sides[1].form] {
                     [Form::Column(date), Form::Column(clock)] => (date, Some(clock), None),
                     _ => return self.computed_subject(scalar, *literal_at, predicate),
@@ -509,13 +515,19 @@ impl Compiler<'_> {
 }
 
 impl Predicate {
-    /// Whether it is about numbers.
-    fn is_of_numbers(&self) -> bool {
-        let is_number = |literal: &Literal| matches!(literal, Literal::Number(_));
+    /// The numbers that it compares with, if there is nothing else.
+    fn numbers(&self) -> Option<(Comparison, Vec<Number>)> {
+        let number = |literal: &Literal| match literal {
+            Literal::Number(number) => Some(*number),
+            _ => None,
+        };
         match self {
-            Predicate::Compare(_, literal) => is_number(literal),
-            Predicate::Among(literals) => literals.iter().all(is_number),
-            _ => false,
+            Predicate::Compare(comparison, literal) => Some((*comparison, vec![number(literal)?])),
+            Predicate::Among(literals) => {
+                let numbers = literals.iter().map(number).collect::<Option<_>>()?;
+                Some((Comparison::Equal, numbers))
+            }
+            _ => None,
         }
     }
 }

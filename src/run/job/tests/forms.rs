@@ -16,6 +16,7 @@ pub(super) const CONDITIONS: &[Option<&str>] = &[
     Some("length($1 || $3) % 2 = 0 and coalesce($2, '1') != 'b'"),
     Some("coalesce($2 / 4, $1, 0.5) between 0.25 and 30.5 and $3 is not null"),
     Some("if($1 > 3, $3, 1.5) >= 1.5 or case when $2 = 1 then '1,5' when $2 > 2 then $3 end > 1"),
+    Some("$1 / 3 in (0.333333333333, 2) or not -$2 / 3 in (1, -0.666666666667)"),
     Some("$1 / $2 > 0.5 or round($3 / 7, 1) < 4"),
     Some("case when $1 > 3 then $2 else 1 end between 0 and 100 or $2 / 3 < $3"),
 ];
