@@ -159,6 +159,15 @@ def asked(by: Any, agg: Any, fields: dict[str, Any]) -> Query:
     return Query(by=by, agg=agg, **{"threads": 1, **fields})
 
 
+def asked_of_shards(by: Any, agg: Any, fields: dict[str, Any]) -> Query:
+    """The query of a task whose answer comes in shards: nothing in it may be of all keys."""
+    query = asked(by, agg, fields)
+    for name in ("top", "pivot", "total", "fill"):
+        if getattr(query, name):
+            raise UsageError(f"`{name}` is of all keys, and a shard has some of them: ask `aggregate`")
+    return query
+
+
 def table(query: Query, partial: Partial, shard: int) -> Any:
     """A shard as an Arrow table."""
     import pyarrow

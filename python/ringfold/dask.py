@@ -10,7 +10,22 @@ from distributed import Client, Future, get_client
 
 from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, ended, frame, merged, table, tree, units
+from ._work import (
+    FAN_IN,
+    UNIT,
+    Files,
+    Unit,
+    asked,
+    asked_of_shards,
+    computed_shards,
+    corrected,
+    ended,
+    frame,
+    merged,
+    table,
+    tree,
+    units,
+)
 
 
 def _submit(client: Client, call: Callable[..., Any], *args: Any, host: str | None = None) -> Future:
@@ -82,7 +97,7 @@ def shards(
 
     Returns futures of what ``each(query, partial, shard)`` makes of them, by default Arrow tables.
     """
-    client, query = client or get_client(), asked(by, agg, fields)
+    client, query = client or get_client(), asked_of_shards(by, agg, fields)
     made = _made(client, files, query, unit, n)
     of = [[futures[1 + shard] for futures in made] for shard in range(n)]
     return [_submit(client, ended, query, each, shard, of[shard]) for shard in range(n)]

@@ -10,7 +10,7 @@ from ray.exceptions import RayTaskError
 
 from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, ended, merged, table, tree, units
+from ._work import FAN_IN, UNIT, Files, Unit, asked, asked_of_shards, computed_shards, corrected, ended, merged, table, tree, units
 
 
 def _where(unit: Unit) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def shards(
 
     Returns references to what ``each(query, partial, shard)`` makes of them, by default Arrow tables.
     """
-    query = asked(by, agg, fields)
+    query = asked_of_shards(by, agg, fields)
     task = ray.remote(num_cpus=query.threads, max_retries=-1)(_ended)
     made = _made(files, query, unit, n)
     return [task.remote(query, each, shard, *(refs[1 + shard] for refs in made)) for shard in range(n)]

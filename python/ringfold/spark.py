@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ._errors import Error
 from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, merged, units
+from ._work import FAN_IN, UNIT, Files, Unit, asked, asked_of_shards, computed_shards, corrected, merged, units
 
 Row = tuple[int, list[Partial]]
 """The number of a unit, its receipt, and its partial or the shards of it."""
@@ -93,7 +93,7 @@ def dataframe(
     import pyarrow
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-    query = asked(by, agg, fields)
+    query = asked_of_shards(by, agg, fields)
     rows = _made(spark, files, query, unit, n)
 
     def split(row: Row) -> Iterator[tuple[int, tuple[int, Partial]]]:

@@ -128,6 +128,12 @@ def test_errors_have_a_place(files: list[str], tmp_path: Path) -> None:
         local.aggregate([str(tmp_path / "none.csv")], **BY)
 
 
+def test_what_shards_cannot_say() -> None:
+    for name, value in (("top", 3), ("pivot", "hour"), ("total", True), ("fill", "hour")):
+        with pytest.raises(ringfold.UsageError, match=f"`{name}` is of all keys"):
+            _work.asked_of_shards("city", "count", {name: value})
+
+
 # Ray.
 
 
