@@ -42,7 +42,8 @@ THREADS = RUST_TEST_THREADS=$$((2 * $$(nproc)))
 
 # All is built from the start sooner when each crate is one piece and without the lines of backtraces; `cargo test` keeps
 # pieces to build again.
-WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1 CARGO_PROFILE_DEV_DEBUG=0
+WHOLE = CARGO_INCREMENTAL=0 CARGO_PROFILE_TEST_CODEGEN_UNITS=1 CARGO_PROFILE_DEV_DEBUG=0 \
+  RUSTC_WRAPPER=$(CURDIR)/linux-tests/compiler
 
 test: toolchain ## All tests that this machine can run as it is; at the end what ran and what didn't
 	@export RINGFOLD_SKIPS=$$(mktemp) $(WHOLE); \
