@@ -49,6 +49,7 @@ mod malformed;
 mod many_files;
 mod memory;
 mod memory_soak;
+mod objects;
 mod old_kernels;
 mod outgrown;
 mod page_cache;

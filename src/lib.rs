@@ -152,9 +152,9 @@ pub use ringfold_read::internals::Level;
 pub use ringfold_read::{
     Begin, Block, BlockError, CacheUse, CancellationToken, Cause, Choice, Config, Delimited,
     Effect, Engine, Error, Facility, Fields, FileAdvice, Finished, Fold, Foreign, Framing,
-    HugePages, Input, Kind, Knobs, Malformed, MapAdvice, Notice, Observer, Ordered, Overdue,
-    PADDING, PaddedBuf, Progress, Quoted, Refusal, Refuser, Result, RingDefaults, STATES_MAX,
-    Setting, SharedPages, Sink, Source, Span, Speller, State, Stats, TaskRun,
+    HugePages, Input, Kind, Knobs, Malformed, MapAdvice, Notice, Object, Observer, Ordered,
+    Overdue, PADDING, PaddedBuf, Progress, Quoted, Refusal, Refuser, Result, RingDefaults,
+    STATES_MAX, Setting, SharedPages, Sink, Source, Span, Speller, State, Stats, TaskRun,
     decline_sigbus_handler, fold, pool, run,
 };
 

@@ -26,7 +26,8 @@ from ._errors import (
     UsageError,
     WrongPartsError,
 )
-from ._query import Paths, Query, Size, aggregate, describe, listed, merge
+from ._objects import Paths, listed, opened
+from ._query import Query, Size, aggregate, describe, merge
 from ._ringfold import Answer, Partial, __version__, decline_sigbus_handler
 from ._run import Notice, Progress, heard, ticking
 
@@ -94,8 +95,8 @@ def count(
     """
     flags = ["--null"] if null else []
     query = Query(threads=threads, no_decompress=no_decompress, block_size=block_size)
-    with ticking(progress) as tick:
-        counted, notices = _ringfold.count(flags + query.flags(), listed(paths), tick)
+    with ticking(progress) as tick, opened(paths) as files:
+        counted, notices = _ringfold.count(flags + query.flags(), files, tick)
     heard(notices)
     return Count(sum(lines for lines, _ in counted), sum(size for _, size in counted))
 

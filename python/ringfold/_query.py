@@ -8,15 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _ringfold
+from ._objects import Paths, opened
 from ._run import Progress, heard, ticking
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._fields import Fields
-
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-"""A path or several; files of one call are one input."""
 
 Texts = str | Iterable[str] | None
 """A text or several."""
@@ -167,8 +165,8 @@ class Query:
 
     def aggregate(self, paths: Paths, *, progress: Progress = None) -> _ringfold.Answer:
         """The answer. See `ringfold.aggregate`."""
-        with ticking(progress) as tick:
-            answer = _ringfold.aggregate(self._asking(), listed(paths), tick)
+        with ticking(progress) as tick, opened(paths) as files:
+            answer = _ringfold.aggregate(self._asking(), files, tick)
         heard(answer.notices)
         return answer
 
@@ -194,14 +192,15 @@ class Query:
             words.append(f"--range={range[0]}/{range[1]}")
         if begin is not None:
             words.append(f"--begin={begin}")
-        with ticking(progress) as tick:
-            partial, notices = _ringfold.partial(words, listed(paths), tick)
+        with ticking(progress) as tick, opened(paths, range) as files:
+            partial, notices = _ringfold.partial(words, files, tick)
         heard(notices)
         return partial
 
     def explain(self, paths: Paths) -> str:
         """What the query does with the files, and what their first records look like, in words. Nothing else is read."""
-        text, notices = _ringfold.explain(self._asking(), listed(paths))
+        with opened(paths) as files:
+            text, notices = _ringfold.explain(self._asking(), files)
         heard(notices)
         return text
 
@@ -243,11 +242,6 @@ def merge(partials: Iterable[_ringfold.Partial], *, threads: int | None = None) 
     return merged
 
 
-def listed(paths: Paths) -> list[str | os.PathLike[str]]:
-    """Paths as a list."""
-    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -287,7 +281,7 @@ def describe(paths: Paths, *, progress: Progress = None, **fields: Unpack[Fields
 
     Raises what `aggregate` does.
     """
-    with ticking(progress) as tick:
-        answer = _ringfold.describe(Query(**fields).flags(), listed(paths), tick)
+    with ticking(progress) as tick, opened(paths) as files:
+        answer = _ringfold.describe(Query(**fields).flags(), files, tick)
     heard(answer.notices)
     return answer

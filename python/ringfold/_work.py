@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ._errors import DataError, Error, FileError, UsageError, WrongPartsError
+from ._objects import Path, is_url, size_of
 from ._query import Query, merge
 from ._ringfold import Partial
 
-Path = str | os.PathLike[str]
 Files = Path | Iterable[Path | tuple[str, Path]]
 """Paths, or ``(host, path)`` for a file that lies on that host only."""
 
@@ -73,7 +73,7 @@ def units(files: Files, unit: int = UNIT) -> list[Unit]:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return size_of(path) if is_url(path) else os.stat(path).st_size
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}", path, None, None, error.errno) from None
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod error;
+mod files;
 mod partial;
 mod run;
 

@@ -1,7 +1,6 @@
 //! Partials: bytes that lie in a Python object, so that they are pickled out of band and read where they lie.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -12,6 +11,7 @@ use ringfold::query::Partial as Groups;
 
 use crate::answer::Answer;
 use crate::error::raised;
+use crate::files::Files;
 use crate::run::watched;
 
 /// What a query has computed of some records: the groups, and a receipt of what was read. Partials of one query merge in any
@@ -171,10 +171,11 @@ fn lossy(bytes: &[u8]) -> String {
 pub fn partial(
     py: Python<'_>,
     flags: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Bound<'_, PyAny>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Partial, Vec<String>)> {
-    let run = move |host: &Host| hosted::partial(flags, &paths, host);
+    let files = Files::of(&paths)?;
+    let run = move |host: &Host| hosted::partial(flags, files.of_host(host), host);
     let (found, lines) = watched(py, progress.as_ref(), run)?;
     let bytes = PyBytes::new(py, &found.found);
     // Threads end, and memory is given back.
@@ -207,6 +208,8 @@ pub fn merge(
     threads: Option<usize>,
 ) -> PyResult<(Partial, Vec<String>)> {
     let partials = groups(&partials);
-    let (bytes, lines) = watched(py, None, move |host| hosted::merge(&partials, threads, host))?;
+    let (bytes, lines) = watched(py, None, move |host| {
+        hosted::merge(&partials, threads, host)
+    })?;
     Ok((Partial::new("a partial", PyBytes::new(py, &bytes))?, lines))
 }

@@ -11,6 +11,7 @@ use ringfold::cli::hosted::{self, Host};
 
 use crate::answer::Answer;
 use crate::error::raised;
+use crate::files::Files;
 
 /// How often signals are looked for, and progress is told.
 const TICK: Duration = Duration::from_millis(50);
@@ -67,10 +68,11 @@ pub fn watched<T: Send + 'static>(
 pub fn aggregate(
     py: Python<'_>,
     flags: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Bound<'_, PyAny>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let run = move |host: &Host| hosted::aggregate(flags, &paths, host);
+    let files = Files::of(&paths)?;
+    let run = move |host: &Host| hosted::aggregate(flags, files.of_host(host), host);
     let (found, lines) = watched(py, progress.as_ref(), run)?;
     Ok(Answer::new(found, lines))
 }
@@ -80,10 +82,11 @@ pub fn aggregate(
 pub fn describe(
     py: Python<'_>,
     flags: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Bound<'_, PyAny>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let run = move |host: &Host| hosted::describe(flags, &paths, host);
+    let files = Files::of(&paths)?;
+    let run = move |host: &Host| hosted::describe(flags, files.of_host(host), host);
     let (found, lines) = watched(py, progress.as_ref(), run)?;
     Ok(Answer::new(found, lines))
 }
@@ -92,9 +95,12 @@ pub fn describe(
 pub fn explain(
     py: Python<'_>,
     flags: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<String>)> {
-    watched(py, None, move |host| hosted::explain(flags, &paths, host))
+    let files = Files::of(&paths)?;
+    watched(py, None, move |host| {
+        hosted::explain(flags, files.of_host(host), host)
+    })
 }
 
 /// The lines and bytes of each file.
@@ -103,10 +109,11 @@ pub fn explain(
 pub fn count(
     py: Python<'_>,
     flags: Vec<OsString>,
-    paths: Vec<PathBuf>,
+    paths: Vec<Bound<'_, PyAny>>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Vec<(u64, u64)>, Vec<String>)> {
-    let run = move |host: &Host| hosted::count(flags, &paths, host);
+    let files = Files::of(&paths)?;
+    let run = move |host: &Host| hosted::count(flags, files.of_host(host), host);
     let (counted, lines) = watched(py, progress.as_ref(), run)?;
     let each = counted.iter().map(|of| (of.records, of.bytes));
     Ok((each.collect(), lines))

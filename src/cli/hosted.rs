@@ -2,6 +2,7 @@
 //!
 //! Nothing is printed, no signal, hook or limit of the process is changed, and no error ends it.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use crate::cli::{aggregate, ending, help, merge, pointer, spell};
 use crate::job::count::Counted;
 use crate::query::{Answer, Description, Partial, Plan};
 use crate::report::grid::GridFormat;
-use crate::{CancellationToken, Error, Input, Progress, Receipt, Result, Stats};
+use crate::{CancellationToken, Error, Input, Object, Progress, Receipt, Result, Stats};
 
 /// What a run shares with its host, on any thread.
 #[derive(Clone, Default)]
@@ -28,6 +29,7 @@ pub struct Host {
     progress: Arc<Mutex<(u64, Option<u64>)>>,
     cancellation: CancellationToken,
     pub(super) lines: Lines,
+    objects: Arc<Mutex<HashMap<PathBuf, Arc<dyn Object>>>>,
 }
 
 impl Host {
@@ -52,6 +54,25 @@ impl Host {
         Arc::new(move |done, total| {
             *progress.lock().unwrap_or_else(|e| e.into_inner()) = (done, total);
         })
+    }
+
+    /// Has an object in the place of a file of this name.
+    pub fn add_object(&self, name: PathBuf, object: Arc<dyn Object>) {
+        let mut objects = self.objects.lock().unwrap_or_else(|e| e.into_inner());
+        objects.insert(name, object);
+    }
+
+    /// Opens files and objects.
+    pub(super) fn open(&self, paths: &[impl AsRef<Path>]) -> Result<Input> {
+        let objects = self.objects.lock().unwrap_or_else(|e| e.into_inner());
+        let mut input = Input::default();
+        for path in paths.iter().map(AsRef::as_ref) {
+            match objects.get(path) {
+                Some(object) => input.add_object(&path.to_string_lossy(), Arc::clone(object)),
+                None => input.add(path)?,
+            }
+        }
+        Ok(input)
     }
 
     pub(super) fn cancellation(&self) -> CancellationToken {
@@ -271,7 +292,7 @@ pub fn count(flags: Vec<OsString>, paths: &[PathBuf], host: &Host) -> Result<Vec
             unreachable!("it was named");
         };
         command.reading.host = Some(host.clone());
-        Ok(command.counted(Input::open(paths)?)?.0)
+        Ok(command.counted(host.open(paths)?)?.0)
     })
 }
 

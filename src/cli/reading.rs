@@ -118,7 +118,11 @@ impl ReadFlags {
 
     /// Opens files; compressed ones are read as the text in them. `memory` is that of `--memory`.
     pub(super) fn open<P: AsRef<Path>>(&self, paths: &[P], memory: Option<u64>) -> Result<Input> {
-        self.text_of(Input::open(paths)?, memory)
+        let input = match &self.host {
+            Some(host) => host.open(paths)?,
+            None => Input::open(paths)?,
+        };
+        self.text_of(input, memory)
     }
 
     /// An input with the text of compressed files in the place of these.

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "decompress")]
 use std::collections::VecDeque;
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::FileExt;
 
@@ -85,12 +84,7 @@ impl Receipt {
                 is_shorter && (is_same || known.name == own.name || may_be_copied)
             });
             for known in may_be {
-                let before = match open.bytes() {
-                    Some(bytes) => fingerprint_of(&bytes[..known.bytes as usize]),
-                    None => (open.file())
-                        .and_then(|file| fingerprint(&file, known.bytes))
-                        .map_err(|error| Error::io(&error).in_file(open.index(), open.name()))?,
-                };
+                let before = fingerprint(open, known.bytes)?;
                 if before == known.fingerprint {
                     let cause = format!(
                         "the file has grown since it was read: its first {} bytes are in the partial, as {}: begin the \
@@ -216,13 +210,10 @@ fn division(sources: &[Source], parts: u32) -> u64 {
 fn identified(source: &Open) -> Result<Source> {
     let (device, inode) = source.inode().unwrap_or_default();
     let (seconds, nanoseconds) = source.written().unwrap_or_default();
-    let fingerprint = match (source.len(), source.bytes()) {
-        (Some(_), Some(bytes)) => fingerprint_of(bytes),
-        (Some(len), None) => (source.file())
-            .and_then(|file| fingerprint(&file, len))
-            .map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?,
+    let fingerprint = match source.len() {
+        Some(len) => fingerprint(source, len)?,
         // A stream isn't known again.
-        _ => RandomState::new().hash_one(source.index()),
+        None => RandomState::new().hash_one(source.index()),
     };
     Ok(Source {
         name: source.name().as_bytes().to_vec(),
@@ -236,21 +227,13 @@ fn identified(source: &Open) -> Result<Source> {
     })
 }
 
-fn fingerprint_of(bytes: &[u8]) -> u64 {
-    let most = LOOKED_AT as usize;
-    match bytes.len() <= 2 * most {
-        true => checksum(bytes),
-        false => checksum(&[&bytes[..most], &bytes[bytes.len() - most..]].concat()),
-    }
-}
-
-/// The fingerprint of a file of so many bytes.
-pub(crate) fn fingerprint(file: &File, len: u64) -> std::io::Result<u64> {
+/// The fingerprint of the first `len` bytes of a source.
+fn fingerprint(source: &Open, len: u64) -> Result<u64> {
     let mut bytes = vec![0; len.min(2 * LOOKED_AT) as usize];
     let (first, last) = bytes.split_at_mut(len.min(LOOKED_AT) as usize);
-    file.read_exact_at(first, 0)?;
     let at = len - last.len() as u64;
-    file.read_exact_at(last, at)?;
+    let read = (source.read_exact_at(first, 0)).and_then(|()| source.read_exact_at(last, at));
+    read.map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?;
     Ok(checksum(&bytes))
 }
 
@@ -280,17 +263,25 @@ mod tests {
     fn files_and_memory_have_the_same_fingerprint() {
         for len in [0, 1, 65_536, 65_537, 131_072, 131_073, 300_000] {
             let bytes: Vec<u8> = (0..len).map(|at: u32| (at % 251) as u8).collect();
-            let mut file = tempfile::tempfile().unwrap();
+            let of = |bytes: &[u8]| {
+                let input = Input::memory([bytes]);
+                fingerprint(&input.sources()[0], bytes.len() as u64).unwrap()
+            };
+            let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(&bytes).unwrap();
-            assert_eq!(
-                fingerprint(&file, len.into()).unwrap(),
-                fingerprint_of(&bytes)
-            );
+            let open = Input::open([file.path()]).unwrap();
+            let of_file = fingerprint(&open.sources()[0], len.into()).unwrap();
+            assert_eq!(of_file, of(&bytes));
+            let whole = 2 * LOOKED_AT as usize;
+            if bytes.len() > whole {
+                let ends = [&bytes[..whole / 2], &bytes[bytes.len() - whole / 2..]].concat();
+                assert_eq!(of_file, checksum(&ends));
+            }
             if len > 0 {
                 for at in [0, len - 1] {
                     let mut other = bytes.clone();
                     other[at as usize] ^= 1;
-                    assert_ne!(fingerprint_of(&other), fingerprint_of(&bytes));
+                    assert_ne!(of(&other), of(&bytes));
                 }
             }
         }

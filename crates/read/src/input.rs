@@ -18,6 +18,7 @@ pub(crate) mod load;
 mod members;
 #[cfg(feature = "decompress")]
 mod memory;
+pub(crate) mod object;
 pub(crate) mod peeked;
 pub(crate) mod source;
 pub(crate) mod spans;

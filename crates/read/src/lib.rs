@@ -89,6 +89,7 @@ pub use error::setting::{Choice, Setting};
 pub use error::{Cause, Error, Kind, Result};
 pub use fold::{Fold, fold};
 pub use input::begin::Begin;
+pub use input::object::Object;
 pub use input::source::Source;
 pub use input::spans::{Input, Span};
 pub use linux::sigbus::decline_sigbus_handler;

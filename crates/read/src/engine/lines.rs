@@ -6,12 +6,16 @@ use crate::engine::sink::{BlockError, Sink};
 use crate::error::Result;
 #[cfg(feature = "decompress")]
 use crate::input::decode;
+use crate::input::source::Shape;
 #[cfg(feature = "decompress")]
 use crate::input::source::Source;
 use crate::input::spans::{Input, Span};
 use crate::record::block::Block;
 use crate::record::bytes;
 use crate::record::framing::{Delimited, Framing};
+
+/// No more bytes of an object are fetched again to count lines.
+const FETCHED_AGAIN: u64 = 1 << 30;
 
 /// How often `line_end` stands in the first `end` bytes of a source; `None` for a pipe, and where `run`, which reads
 /// them, fails. Compressed sources are decompressed once more.
@@ -28,6 +32,9 @@ pub fn before<T>(
         return in_text(&text, end, line_end);
     }
     found.len()?;
+    if matches!(found.shape, Shape::Object(_)) && end > FETCHED_AGAIN {
+        return None;
+    }
     let before = Span {
         source,
         from: 0,

@@ -27,8 +27,9 @@ use crate::input::spans::{Input, Span};
 /// How far workers have the kernel read ahead of what they leave in the page cache: as much as a ring has in flight.
 const CACHED_AHEAD: u64 = 32 << 20;
 
-fn in_memory(input: &Input, span: &Span) -> bool {
-    input.source(span).bytes().is_some()
+/// Whether it lies in memory, or is an object.
+fn in_memory(source: &Source) -> bool {
+    source.len().is_some() && !source.is_file()
 }
 
 fn streams(input: &Input, span: &Span) -> bool {
@@ -59,7 +60,7 @@ impl<'a> Run<'a> {
     /// Reads all spans. Streams and files with a size take different ways, in order, so that order can be kept.
     pub(crate) fn read_all(&mut self) -> Result<()> {
         let input = self.input;
-        let kind = |span: &Span| (streams(input, span), in_memory(input, span));
+        let kind = |span: &Span| (streams(input, span), in_memory(input.source(span)));
         let mut groups = input.spans().chunk_by(|a, b| kind(a) == kind(b));
         groups.try_for_each(|group| self.group(group))
     }
@@ -70,7 +71,7 @@ impl<'a> Run<'a> {
         for source in spans.iter().map(|span| self.input.source(span)) {
             match caching {
                 Caching::Direct => self.check_direct(source)?,
-                Caching::Uncached if source.bytes().is_none() => {
+                Caching::Uncached if !in_memory(source) => {
                     advice::check_dontcache(source)?;
                     self.stats.dontcache = true;
                 }
@@ -79,9 +80,9 @@ impl<'a> Run<'a> {
         }
         let named = CachingPlan::All(caching);
         let plain = CachingPlan::All(Caching::Cached);
-        if in_memory(self.input, &spans[0]) {
+        if in_memory(self.input.source(&spans[0])) {
             if self.config.engine != Engine::Memory {
-                self.because("it lies in memory");
+                self.because("it is no file");
             }
             self.stats.bytes += residency::bytes(spans);
             return self.dispatch(spans, MemoryRing::new(Order::First), plain);

@@ -1,7 +1,5 @@
 //! Where the first record of a part begins, if newlines may stand in quoted fields: what the bytes before it would tell.
 
-use std::os::unix::fs::FileExt;
-
 use crate::error::{Error, Kind, Result};
 use crate::input::spans::{Input, Span};
 use crate::record::framing::{Framing, State};
@@ -94,13 +92,8 @@ impl Input {
         let at = first.from - 1;
         let len = source.len().unwrap_or(first.to) - at;
         let len = len.min(most as u64) as usize;
-        if let Some(bytes) = source.bytes() {
-            return Ok(bytes[at as usize..][..len].to_vec());
-        }
         let mut bytes = vec![0; len];
-        let read = source
-            .file()
-            .and_then(|file| file.read_exact_at(&mut bytes, at));
+        let read = source.read_exact_at(&mut bytes, at);
         read.map_err(|error| Error::io(&error).in_file(source.index(), source.name()))?;
         Ok(bytes)
     }

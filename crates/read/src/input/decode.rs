@@ -10,6 +10,7 @@ use crate::input::ahead::{Compressed, CompressedFile};
 use crate::input::codec::{Codec, Decoder, HEAD, Means, SharedBytes};
 use crate::input::foreign;
 use crate::input::head::{first_bytes, look_at_head};
+use crate::input::object::FromStart;
 use crate::input::source::{Shape, Source};
 
 /// The text of a source, if it is compressed.
@@ -69,6 +70,7 @@ fn bytes_of(source: &Arc<Source>) -> io::Result<Compressed> {
         Shape::Memory(bytes) => {
             Compressed::Stream(Box::new(Cursor::new(SharedBytes(Arc::clone(bytes)))))
         }
+        Shape::Object(_) => Compressed::Stream(Box::new(FromStart::new(source))),
         Shape::Seekable(_) => {
             let source = Arc::clone(source);
             Compressed::File(CompressedFile::new(move || source.file()))

@@ -44,12 +44,12 @@ pub fn look_at_head<T>(
             true => true,
             false => read_on(source, &mut bytes, wanted).map_err(|error| {
                 let error = source.error(&error);
-                match source.shape {
-                    Shape::Seekable(len) => {
+                match source.len() {
+                    Some(len) => {
                         let end = len.min((before + wanted) as u64);
                         error.at_bytes(before as u64..end)
                     }
-                    _ => error,
+                    None => error,
                 }
             })?,
         };
@@ -107,20 +107,16 @@ pub fn first_bytes<'a>(file: &File, to: &'a mut [u8], at: u64) -> io::Result<&'a
 /// Reads up to `wanted` bytes more, at least one; `true` at the end.
 fn read_on(source: &Source, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
     let before = bytes.len();
-    let len = match source.shape {
-        Shape::Seekable(len) => usize::try_from(len).unwrap_or(usize::MAX),
-        _ => usize::MAX,
-    };
+    let len = source.len().unwrap_or(u64::MAX);
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
     let end = before.saturating_add(wanted).min(len).max(before);
     bytes.resize(end, 0);
     let mut tries = 0;
     loop {
         let target = &mut bytes[before..];
         let read = match &source.shape {
-            Shape::Seekable(_) => source
-                .file()
-                .and_then(|file| file.read_at(target, before as u64)),
-            _ => source.read_stream(target),
+            Shape::Stream => source.read_stream(target),
+            _ => source.read_at(target, before as u64),
         };
         match read {
             Ok(n) => {

@@ -33,7 +33,12 @@ pub fn load(input: &Input, most: u64, reads: &dyn Fn(&Source, Range<u64>)) -> Re
                 let bytes = read_stream(source, most).map_err(failed)?;
                 bytes.ok_or_else(too_large)?.into()
             }
-            &Shape::Seekable(len) if len > most => return Err(too_large()),
+            _ if source.len().is_some_and(|len| len > most) => return Err(too_large()),
+            Shape::Object(object) => {
+                let mut bytes = vec![0; object.0.bytes() as usize];
+                source.read_exact_at(&mut bytes, 0).map_err(failed)?;
+                bytes.into()
+            }
             &Shape::Seekable(len) => {
                 // What was added since it was opened isn't asked for.
                 let tell = |range| reads(source, range);

@@ -5,7 +5,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,6 +16,7 @@ use crate::error::{Error, Kind, Result};
 #[cfg(feature = "decompress")]
 use crate::input::codec::Decoder;
 use crate::input::descriptors::{self, InTurn, Permit};
+use crate::input::object::{Object, SharedObject};
 use crate::input::peeked::Prefix;
 use crate::sync::lock;
 
@@ -34,6 +35,8 @@ pub(crate) enum Shape {
     Stream,
     /// Bytes in memory, for tests and for pricing our own overhead.
     Memory(Arc<[u8]>),
+    /// Bytes that lie elsewhere and can be read anywhere.
+    Object(SharedObject),
 }
 
 /// What somebody did to a file while it was open.
@@ -56,7 +59,7 @@ enum Descriptor {
     },
     /// Opened when it is read, with the advice that was given on it.
     InTurn(InTurn, Mutex<Option<Advice>>),
-    /// It lies in memory.
+    /// It lies in memory, or is an object.
     None,
 }
 
@@ -125,6 +128,15 @@ impl Source {
             decoder: None,
             #[cfg(feature = "decompress")]
             origin: None,
+        }
+    }
+
+    /// An object as a source; `name` stands for it in errors.
+    pub(crate) fn object(index: u32, name: &str, object: Arc<dyn Object>) -> Self {
+        Source {
+            written: object.written(),
+            shape: Shape::Object(SharedObject(object)),
+            ..Source::memory(index, name, [])
         }
     }
 
@@ -273,6 +285,7 @@ impl Source {
         match &self.shape {
             Shape::Seekable(len) => Some(*len),
             Shape::Memory(bytes) => Some(bytes.len() as u64),
+            Shape::Object(object) => Some(object.0.bytes()),
             Shape::Stream => None,
         }
     }
@@ -372,7 +385,45 @@ impl Source {
         }
     }
 
-    /// Whether it has a descriptor: it doesn't lie in memory.
+    /// Reads some bytes of what is no stream from a place on, through the page cache.
+    ///
+    /// # Errors
+    /// They can't be read.
+    pub(crate) fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<usize> {
+        match &self.shape {
+            Shape::Memory(bytes) => {
+                let from = bytes.get(at as usize..).unwrap_or_default();
+                let n = from.len().min(to.len());
+                to[..n].copy_from_slice(&from[..n]);
+                Ok(n)
+            }
+            Shape::Object(object) => object.0.read_at(to, at),
+            Shape::Seekable(_) => self.file()?.read_at(to, at),
+            Shape::Stream => Err(io::Error::from_raw_os_error(libc::ESPIPE)),
+        }
+    }
+
+    /// Reads so many bytes.
+    ///
+    /// # Errors
+    /// They can't be read, or there are fewer.
+    #[doc(hidden)]
+    pub fn read_exact_at(&self, mut to: &mut [u8], mut at: u64) -> io::Result<()> {
+        while !to.is_empty() {
+            match self.read_at(to, at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    to = &mut to[n..];
+                    at += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has a descriptor: it doesn't lie in memory, and is no object.
     pub fn is_file(&self) -> bool {
         !matches!(self.descriptor, Descriptor::None)
     }

@@ -11,6 +11,7 @@ use crate::input::codec::Means;
 use crate::input::decode;
 #[cfg(feature = "decompress")]
 use crate::input::memory::DecoderMemory;
+use crate::input::object::Object;
 use crate::input::source::Source;
 
 /// A part of a source: the records whose first byte lies in it.
@@ -176,6 +177,34 @@ impl Input {
             input.push(Source::memory(index, &format!("memory:{index}"), text));
         }
         input
+    }
+
+    /// One more source, an object that is read by ranges; `name` stands for it in errors and receipts.
+    ///
+    /// ```
+    /// use std::io;
+    /// use std::sync::Arc;
+    ///
+    /// use ringfold_read::{Input, Object};
+    ///
+    /// struct Greeting;
+    ///
+    /// impl Object for Greeting {
+    ///     fn bytes(&self) -> u64 {
+    ///         6
+    ///     }
+    ///
+    ///     fn read_at(&self, mut to: &mut [u8], at: u64) -> io::Result<usize> {
+    ///         io::Write::write(&mut to, &b"hello\n"[at as usize..])
+    ///     }
+    /// }
+    ///
+    /// let mut input = Input::default();
+    /// input.add_object("store://bucket/greeting", Arc::new(Greeting));
+    /// assert_eq!(input.len(), Some(6));
+    /// ```
+    pub fn add_object(&mut self, name: &str, object: Arc<dyn Object>) {
+        self.push(Source::object(self.sources.len() as u32, name, object));
     }
 
     fn push(&mut self, source: Source) {

@@ -1,6 +1,5 @@
-//! A ring over memory: for tests, in any order of completion, and for pricing the dispatcher.
-
-use std::io;
+//! A ring over memory: for tests, in any order of completion, and for pricing the dispatcher. Also for objects, which are read
+//! one range after the other.
 
 use crate::engine::ring::seam::{Completion, Ring, Submission};
 
@@ -17,7 +16,7 @@ pub(crate) enum Order {
     Shuffled(u64),
 }
 
-/// Completes reads by copying from a source in memory.
+/// Completes reads by copying from a source.
 pub(crate) struct MemoryRing {
     order: Order,
     queue: std::collections::VecDeque<Submission>,
@@ -61,16 +60,10 @@ impl Ring for MemoryRing {
 
     fn try_completion(&mut self) -> Option<Completion> {
         let mut submission = self.next()?;
-        let result = match submission.source.clone().bytes() {
-            Some(bytes) => {
-                let at = submission.offset + submission.filled as u64;
-                let from = bytes.get(at as usize..).unwrap_or_default();
-                let n = from.len().min(submission.len - submission.filled);
-                submission.slot.target_bytes(submission.filled)[..n].copy_from_slice(&from[..n]);
-                Ok(n)
-            }
-            None => Err(io::Error::from_raw_os_error(libc::EBADF)),
-        };
+        let at = submission.offset + submission.filled as u64;
+        let wanted = submission.len - submission.filled;
+        let to = &mut submission.slot.target_bytes(submission.filled)[..wanted];
+        let result = submission.source.read_at(to, at);
         Some(Completion { submission, result })
     }
 
