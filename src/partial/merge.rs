@@ -32,7 +32,7 @@ const LONG_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
 const BLOCKS: usize = if cfg!(test) { 6 } else { 64 };
 /// Rows of a range, about, if there aren't too many inputs, and the most ranges for each thread, so that none waits for long.
 const RANGE: usize = if cfg!(test) { 16 } else { 4096 };
-const RANGES: usize = 4;
+const RANGES: usize = 16;
 /// The most keys that are looked at to find ranges, about.
 const SAMPLES: usize = 4096;
 
