@@ -131,11 +131,13 @@ impl Index {
         // As many newlines as records, and one at each stride: so none stands elsewhere.
         to.clear();
         to.resize(1 + self.records, 0);
-        let mut differences = 0;
-        let ends = self.ends.iter().step_by(fields);
-        for (to, &end) in to.iter_mut().zip(ends).skip(1) {
-            differences |= window.bytes()[usize::from(end) - 1] ^ b'\n';
-            *to = end.into();
+        let (mut differences, mut at) = (0, 0);
+        // An iterator with a step takes three times as long.
+        let ends = &self.ends[..=self.records * fields];
+        for to in &mut to[1..] {
+            at += fields;
+            differences |= window.bytes()[usize::from(ends[at]) - 1] ^ b'\n';
+            *to = ends[at].into();
         }
         let end = to.pop()?;
         (differences == 0).then_some(end as usize)
