@@ -3,6 +3,7 @@
 #[cfg(feature = "decompress")]
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+#[cfg(feature = "decompress")]
 use std::os::unix::fs::FileExt;
 
 use crate::partial::description::{Extent, Source, Span};

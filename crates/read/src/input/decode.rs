@@ -10,7 +10,6 @@ use crate::input::ahead::{Compressed, CompressedFile};
 use crate::input::codec::{Codec, Decoder, HEAD, Means, SharedBytes};
 use crate::input::foreign;
 use crate::input::head::{first_bytes, look_at_head};
-use crate::input::object::FromStart;
 use crate::input::source::{Shape, Source};
 
 /// The text of a source, if it is compressed.
@@ -81,4 +80,27 @@ fn bytes_of(source: &Arc<Source>) -> io::Result<Compressed> {
             Compressed::Stream(Box::new(Cursor::new(prefix).chain(file)))
         }
     })
+}
+
+/// Reads a source from its start.
+struct FromStart {
+    source: Arc<Source>,
+    at: u64,
+}
+
+impl FromStart {
+    fn new(source: &Arc<Source>) -> FromStart {
+        FromStart {
+            source: Arc::clone(source),
+            at: 0,
+        }
+    }
+}
+
+impl Read for FromStart {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read_at(to, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
 }

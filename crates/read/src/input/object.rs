@@ -1,10 +1,8 @@
 //! Bytes that lie elsewhere, such as an object of a store, and are fetched by ranges.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
-
-use crate::input::source::Source;
 
 /// Bytes that lie elsewhere, such as an object of a store. A thread of the run asks for them from the first to the last; where they
 /// take long, an object fetches them ahead.
@@ -39,31 +37,5 @@ impl Eq for SharedObject {}
 impl fmt::Debug for SharedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Object")
-    }
-}
-
-/// Reads a source from its start.
-#[cfg(feature = "decompress")]
-pub(crate) struct FromStart {
-    source: Arc<Source>,
-    at: u64,
-}
-
-#[cfg(feature = "decompress")]
-impl FromStart {
-    pub(crate) fn new(source: &Arc<Source>) -> FromStart {
-        FromStart {
-            source: Arc::clone(source),
-            at: 0,
-        }
-    }
-}
-
-#[cfg(feature = "decompress")]
-impl Read for FromStart {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read_at(to, self.at)?;
-        self.at += n as u64;
-        Ok(n)
     }
 }
