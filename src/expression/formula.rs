@@ -275,7 +275,19 @@ impl Formula {
     /// # Errors
     /// It can't be computed, or is no number that a column may have.
     pub(crate) fn stored_number(&self, record: &dyn Record) -> Result<Option<Number>, ValueError> {
-        match self.number(record).and_then(|number| stored(&number)) {
+        let whole = match self {
+            Formula::Call(function, arguments, prepared) => function.whole(&Arguments {
+                arguments,
+                prepared,
+                record,
+            }),
+            _ => None,
+        };
+        let number = match whole {
+            Some(whole) => whole.map(|whole| Number::new(whole.into(), 0)),
+            None => self.number(record).and_then(|number| stored(&number)),
+        };
+        match number {
             Ok(number) => Ok(Some(number)),
             Err(Missing::Null) => Ok(None),
             Err(Missing::Error(unread)) => Err(unread),

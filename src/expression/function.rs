@@ -55,7 +55,15 @@ pub(crate) enum Loop {
     NullIf,
 }
 
-type Apply = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
+type ValueOf = for<'a> fn(&Arguments<'a>) -> Result<Value<'a>, Missing>;
+type WholeOf = fn(&Arguments<'_>) -> Result<i64, Missing>;
+
+enum Apply {
+    Value(ValueOf),
+    /// It is a whole number.
+    Whole(WholeOf),
+}
+
 type Append = fn(&Arguments<'_>, &mut Vec<u8>) -> Result<(), Missing>;
 /// Of constant arguments; an error has the argument that is wrong.
 type Prepare = fn(&[Formula], TimeZones) -> Result<Prepared, (usize, String)>;
@@ -131,7 +139,7 @@ const fn function(
     name: &'static str,
     parameters: &'static [Kind],
     result: Kind,
-    apply: Apply,
+    apply: ValueOf,
 ) -> Function {
     Function {
         name,
@@ -141,12 +149,27 @@ const fn function(
         least: parameters.len(),
         most: parameters.len(),
         result,
-        apply,
+        apply: Apply::Value(apply),
         append: None,
         prepare: None,
         loops: None,
         keeps_quotients: false,
         takes_moments: false,
+    }
+}
+
+/// A function whose values are whole numbers.
+const fn whole_number(
+    usage: &'static str,
+    name: &'static str,
+    parameters: &'static [Kind],
+    apply: WholeOf,
+) -> Function {
+    Function {
+        apply: Apply::Whole(apply),
+        ..function(usage, name, parameters, Kind::Number, |_| {
+            Err(Missing::Null)
+        })
     }
 }
 
@@ -213,7 +236,18 @@ impl Function {
     }
 
     pub(super) fn apply<'a>(&self, arguments: &Arguments<'a>) -> Result<Value<'a>, Missing> {
-        (self.apply)(arguments)
+        match self.apply {
+            Apply::Value(apply) => apply(arguments),
+            Apply::Whole(apply) => Ok(Value::Number(apply(arguments)?.into())),
+        }
+    }
+
+    /// The whole number that it is, if it is one of all arguments.
+    pub(super) fn whole(&self, arguments: &Arguments<'_>) -> Option<Result<i64, Missing>> {
+        match self.apply {
+            Apply::Value(_) => None,
+            Apply::Whole(apply) => Some(apply(arguments)),
+        }
     }
 
     /// Appends what it is to a text, where it can.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use crate::expression::formula::{Formula, Kind};
-use crate::expression::function::{Arguments, Function, Loop, Prepared, function};
+use crate::expression::function::{Arguments, Function, Loop, Prepared, function, whole_number};
 use crate::expression::pattern::Pattern;
 use crate::expression::value::{Missing, Value};
 use crate::format::time::TimeZones;
@@ -43,23 +43,19 @@ pub(super) const ALL: &[Function] = &[
         trim(of, false, true)
     })
     .at_least(1),
-    function("length(text)", "length", ONE, Kind::Number, |of| {
+    whole_number("length(text)", "length", ONE, |of| {
         let text = of.text(0)?;
         let count = if text.is_ascii() {
             text.len()
         } else {
             letters(&text).count()
         };
-        Ok(Value::Number((count as i64).into()))
+        Ok(count as i64)
     })
     .called(&["len", "char_length"]),
-    function(
-        "octet_length(text)",
-        "octet_length",
-        ONE,
-        Kind::Number,
-        |of| Ok(Value::Number((of.text(0)?.len() as i64).into())),
-    ),
+    whole_number("octet_length(text)", "octet_length", ONE, |of| {
+        Ok(of.text(0)?.len() as i64)
+    }),
     function(
         "left(text, count)",
         "left",

@@ -2,7 +2,7 @@
 
 use crate::decimal::number::Number;
 use crate::expression::formula::{Formula, Kind};
-use crate::expression::function::{Apply, Arguments, Function, Prepared, function};
+use crate::expression::function::{Arguments, Function, Prepared, WholeOf, function, whole_number};
 use crate::expression::value::{Missing, Value, ValueError, Wrong};
 use crate::format::time::{
     Bucket, NoTime, Shown, Time, TimeZone, TimeZones, Unit, Zones, read, write_offset,
@@ -37,7 +37,13 @@ pub(super) const ALL: &[Function] = &[
         part(of, Unit::Day, |time| time.weekday())
     })
     .called(&["isodow"]),
-    of_time("epoch(time, zone)", "epoch", seconds),
+    of_zone(function(
+        "epoch(time, zone)",
+        "epoch",
+        TIME,
+        Kind::Number,
+        seconds,
+    )),
     function(
         "date_trunc(unit, time, zone)",
         "date_trunc",
@@ -59,13 +65,15 @@ pub(super) const ALL: &[Function] = &[
 ];
 
 /// A number of a time, on the clock of a zone if one is named.
-const fn of_time(usage: &'static str, name: &'static str, apply: Apply) -> Function {
-    function(usage, name, TIME, Kind::Number, apply)
-        .at_least(1)
-        .prepared(|arguments, zones| {
-            let zones = zones_of(arguments, 1, zones)?;
-            Ok(zones.map_or(Prepared::Nothing, Prepared::Zones))
-        })
+const fn of_time(usage: &'static str, name: &'static str, apply: WholeOf) -> Function {
+    of_zone(whole_number(usage, name, TIME, apply))
+}
+
+const fn of_zone(function: Function) -> Function {
+    function.at_least(1).prepared(|arguments, zones| {
+        let zones = zones_of(arguments, 1, zones)?;
+        Ok(zones.map_or(Prepared::Nothing, Prepared::Zones))
+    })
 }
 
 /// The zones of a call whose argument `at` names one, or no argument does.
@@ -156,12 +164,12 @@ fn prepared_zones(of: &Arguments<'_>) -> Option<Zones> {
     }
 }
 
-fn part<'a>(of: &Arguments<'a>, unit: Unit, part: fn(&Time) -> i64) -> Result<Value<'a>, Missing> {
+fn part(of: &Arguments<'_>, unit: Unit, part: fn(&Time) -> i64) -> Result<i64, Missing> {
     let shown = time(of, 0, |time| {
         unit.check(time)?;
         Shown::of(time, prepared_zones(of))
     })?;
-    Ok(Value::Number(part(&shown.time).into()))
+    Ok(part(&shown.time))
 }
 
 /// Seconds since 1970 began in UTC. A time without an offset is one of the zone, or else of UTC.

@@ -52,7 +52,7 @@ fn formula() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Numbers that are computed in passes are those of single records, to the last decimal.
     #[test]
