@@ -30,7 +30,7 @@ use crate::table::batch::BATCH;
 use crate::table::isa::Seeds;
 use crate::table::lane_groups::LaneGroups;
 use crate::table::lane_plan::{KeyForm, LaneAggregate, LanePlan, Served};
-use crate::table::lane_table::GROUP_LANES;
+use crate::table::lane_table::{ENTRY_ROWS, GROUP_LANES};
 use crate::table::shared::SharedGroups;
 use crate::table::states::{Group, Table};
 
@@ -126,7 +126,7 @@ impl Scratch {
             others: Vec::new(),
             key: Vec::new(),
             key_spans: Vec::new(),
-            composed: vec![0; COMPOSED_BYTES * BATCH + PADDING].into(),
+            composed: vec![0; COMPOSED_BYTES * ENTRY_ROWS + PADDING].into(),
             added: Box::new([[0; BATCH]; GROUP_LANES]),
             groups: Vec::new(),
             digests: Vec::new(),

@@ -4,7 +4,7 @@ use crate::format::short_text::ShortText;
 use crate::scan::index::TextWindow;
 
 /// The most bytes of a key.
-const KEY_MAX: usize = 128;
+const KEY_MAX: usize = 256;
 /// Keys of so few bytes lie closer together, so that those of a batch stay in the first-level cache.
 const SHORT_MAX: usize = 32;
 /// Parts are copied so many bytes at a time.

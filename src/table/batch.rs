@@ -3,8 +3,9 @@
 //! Invariant of this module: as that of [`isa`](crate::table::isa).
 #![allow(unsafe_code)]
 
-use crate::table::entries::{KEY_MAX, SHORT_MAX, tag_of};
-use crate::table::isa::{InlineKey, Kernels, Seeds, WideKey};
+use crate::table::entries::{SHORT_MAX, tag_of};
+use crate::table::isa::{InlineKey, Kernels, Seeds};
+use crate::table::key::{ANY_KEY, AnyKey, load_any};
 
 /// The most rows.
 pub(crate) const BATCH: usize = 256;
@@ -14,7 +15,7 @@ pub(crate) struct Batch {
     /// Short keys.
     pub(crate) keys: [InlineKey; BATCH],
     /// All keys, if some are longer.
-    pub(crate) wide: Vec<WideKey>,
+    pub(crate) wide: Vec<AnyKey>,
     /// Where the lanes of each row are, in units. Before they are found, the keys' hashes, or tags.
     pub(crate) places: [u32; BATCH],
     /// Rows whose keys are new, each key once.
@@ -61,7 +62,7 @@ impl Batch {
         }
     }
 
-    /// Loads keys of up to [`KEY_MAX`] bytes; their tags are in `places` then.
+    /// Loads keys of any length; their tags are in `places` then.
     ///
     /// # Safety
     /// As that of [`Batch::load`].
@@ -73,24 +74,13 @@ impl Batch {
         text: *const u8,
         spans: &[u32],
     ) {
-        self.wide.resize(BATCH, WideKey([0; KEY_MAX]));
+        self.wide.resize(BATCH, ANY_KEY);
         let rows = spans.iter().zip(&mut self.wide).zip(&mut self.places);
         for ((span, key), place) in rows {
             let (start, length) = (span & 0xffff, (span >> 16) - (span & 0xffff));
             // SAFETY: as the caller's.
-            let hash = unsafe {
-                let start = text.add(start as usize);
-                match length as usize <= SHORT_MAX {
-                    true => {
-                        let mut short = InlineKey([0; SHORT_MAX]);
-                        let hash = isa.load(seeds, start, length, &mut short);
-                        key.0[..SHORT_MAX].copy_from_slice(&short.0);
-                        hash
-                    }
-                    false => isa.load_wide(seeds, start, length, key),
-                }
-            };
-            *place = tag_of(hash as u32, length as usize);
+            let hash = unsafe { load_any(isa, seeds, text.add(start as usize), length, key) };
+            *place = tag_of(hash, length as usize);
         }
     }
 }

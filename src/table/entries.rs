@@ -16,14 +16,17 @@ use zerocopy::{
 };
 
 use crate::table::hash_range::HashRange;
-use crate::table::isa::{InlineKey, Seeds, WideKey};
-use crate::table::key::hash;
+use crate::table::isa::{InlineKey, Seeds};
+use crate::table::key::{ANY_KEY, AnyKey, hash_any};
 use crate::table::pages::Pages;
 
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
 /// The most bytes of a key, with the byte after it.
-pub(crate) const KEY_MAX: usize = 128;
+pub(crate) const KEY_MAX: usize = size_of::<AnyKey>();
+/// Bits that tell how many units a key takes.
+pub(crate) const KEY_UNIT_BITS: u32 = (KEY_MAX / UNIT).ilog2();
+const KEY_UNITS: u32 = (1 << KEY_UNIT_BITS) - 1;
 /// The most bytes of a key that is loaded and compared at once.
 pub(crate) const SHORT_MAX: usize = 32;
 /// Units that are read after a key of one.
@@ -98,13 +101,13 @@ impl EntryRef {
 /// Units of the keys with this tag.
 #[inline(always)]
 fn units_of(tag: u32) -> usize {
-    (tag & 7) as usize + 1
+    (tag & KEY_UNITS) as usize + 1
 }
 
 /// The tag of a key of so many bytes, the one after it counted.
 #[inline(always)]
 pub(crate) fn tag_of(hash: u32, bytes: usize) -> u32 {
-    (hash & !7) | ((bytes as u32 - 1) / UNIT as u32)
+    (hash & !KEY_UNITS) | ((bytes as u32 - 1) / UNIT as u32)
 }
 
 /// The tag under which the table of one range stores a tag. All tags of a range begin with the same bits, and they come in
@@ -112,21 +115,22 @@ pub(crate) fn tag_of(hash: u32, bytes: usize) -> u32 {
 #[inline(always)]
 fn scattered(tag: u32) -> u32 {
     // An odd factor is a bijection; this one, 2^32 over the golden ratio, spreads neighbours far apart.
-    (tag >> 3).wrapping_mul(0x9e37_79b1) << 3 | tag & 7
+    (tag >> KEY_UNIT_BITS).wrapping_mul(0x9e37_79b1) << KEY_UNIT_BITS | tag & KEY_UNITS
 }
 
 /// A key with the byte after it, which isn't zero, and zeros after that.
 #[derive(Clone)]
 pub(crate) struct Key {
-    bytes: WideKey,
+    bytes: AnyKey,
     length: usize,
 }
 
 impl Key {
     /// A key with the byte after it, if it fits an entry.
     pub(crate) fn of(key: &[u8]) -> Option<Key> {
-        let mut bytes = WideKey([0; KEY_MAX]);
-        bytes.0.get_mut(..key.len())?.copy_from_slice(key);
+        let mut bytes = ANY_KEY;
+        let to = bytes.as_mut_bytes().get_mut(..key.len())?;
+        to.copy_from_slice(key);
         (!key.is_empty()).then_some(Key {
             bytes,
             length: key.len(),
@@ -135,22 +139,19 @@ impl Key {
 
     /// Its bytes, without the one after it.
     pub(crate) fn text(&self) -> &[u8] {
-        &self.bytes.0[..self.length - 1]
+        &self.bytes.as_bytes()[..self.length - 1]
     }
 
     /// Its bytes if they are few, and zeros after them.
     pub(crate) fn short(&self) -> Option<InlineKey> {
-        let short = self.bytes.0.first_chunk().expect("a key has more");
+        let short = self.bytes[0].0.first_chunk().expect("a key has more");
         (self.length <= SHORT_MAX).then_some(InlineKey(*short))
     }
 
     /// The same for any table of these seeds.
     pub(crate) fn tag(&self, level: Level, seeds: &Seeds) -> u32 {
-        let hash = match self.short() {
-            Some(short) => hash(level, seeds, &short),
-            None => hash(level, seeds, &self.bytes),
-        };
-        tag_of(hash, self.length)
+        let key = &self.bytes.as_bytes()[..self.length];
+        tag_of(hash_any(level, seeds, key), self.length)
     }
 }
 
@@ -165,7 +166,7 @@ pub(crate) struct EntryTable {
     /// How many keys have each byte after them.
     after: Box<[u32; 256]>,
     /// A bit for each number of units that a key has.
-    key_sizes: u8,
+    key_sizes: u16,
     /// It has keys of one range of hashes.
     is_part: bool,
     /// Memory is short: few slots are left empty.
@@ -295,12 +296,8 @@ impl EntryTable {
     /// Fetches the lanes of an entry, and as much of its key as is short.
     #[inline(always)]
     pub(crate) fn prefetch(&self, place: u32) {
-        let entry = self
-            .units
-            .pointer()
-            .wrapping_add(place as usize)
-            .cast::<u8>();
-        let key = self.lane_units * UNIT;
+        let entry = self.units.pointer().wrapping_add(place as usize);
+        let (entry, key) = (entry.cast::<u8>(), self.lane_units * UNIT);
         for line in (0..key).step_by(64) {
             prefetch::into_l1(entry.wrapping_add(line));
         }
@@ -395,7 +392,7 @@ impl EntryTable {
     /// The entry of a key with this tag, if there is one.
     pub(crate) fn find(&self, tag: u32, key: &Key) -> Option<EntryRef> {
         // SAFETY: a key has more than its units.
-        unsafe { self.find_by(self.own(tag), key.bytes.0.as_ptr().cast()) }
+        unsafe { self.find_by(self.own(tag), key.bytes.as_ptr().cast()) }
     }
 
     /// The entry of a key with this tag, as the table stores it.
@@ -432,7 +429,7 @@ impl EntryTable {
         add: impl FnOnce(&mut [i64], &[i64]) -> bool,
     ) -> bool {
         // SAFETY: a key has more than its units.
-        unsafe { self.add_by(tag, key.bytes.0.as_ptr().cast(), lanes, add) }
+        unsafe { self.add_by(tag, key.bytes.as_ptr().cast(), lanes, add) }
     }
 
     /// # Safety

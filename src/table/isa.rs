@@ -24,7 +24,7 @@ pub(crate) const READABLE: usize = 32;
 /// direct table may draw its own.
 #[derive(Clone)]
 #[repr(C, align(64))]
-pub(crate) struct Seeds([u64; 64]);
+pub(crate) struct Seeds(pub(super) [u64; 64]);
 
 impl Seeds {
     pub(crate) fn random() -> Self {
@@ -136,7 +136,7 @@ pub(crate) trait Kernels: Copy {
 }
 
 #[inline(always)]
-fn folded(a: u64, b: u64) -> u64 {
+pub(super) fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }

@@ -12,7 +12,7 @@ use ringfold_read::internals::{Level, isa::dispatch};
 
 use crate::aggregate::lanes::Addition;
 use crate::table::batch::{BATCH, Batch};
-use crate::table::entries::{EntryTable, KEY_MAX, Key, SHORT_MAX, UNIT};
+use crate::table::entries::{EntryTable, KEY_MAX, Key, SHORT_MAX, UNIT, tag_of};
 use crate::table::inline::InlineTable;
 use crate::table::isa::{Kernels, READABLE, Seeds};
 use crate::table::key::hash;
@@ -20,7 +20,7 @@ use crate::table::key::hash;
 /// Lanes that are added to at once.
 pub(crate) const GROUP_LANES: usize = 4;
 /// The most rows of a batch where keys are in entries: what is fetched for them stays in the first-level cache.
-const ENTRY_ROWS: usize = 128;
+pub(crate) const ENTRY_ROWS: usize = 128;
 
 /// The bytes of the longest span, more than any key has if an end isn't after its start, and the last end.
 #[inline(always)]
@@ -254,7 +254,7 @@ impl LaneTable {
                 true => {
                     batch.load(isa, seeds, text, spans);
                     for (tag, span) in batch.places.iter_mut().zip(spans) {
-                        *tag = *tag & !7 | u32::from((span >> 16) - (span & 0xffff) > UNIT as u32);
+                        *tag = tag_of(*tag, ((span >> 16) - (span & 0xffff)) as usize);
                     }
                 }
                 false => batch.load_wide(isa, seeds, text, spans),
@@ -269,7 +269,7 @@ impl LaneTable {
         for ((row, tag), slot) in tags.iter_mut().enumerate().zip(slots) {
             let key = match is_short {
                 true => batch.keys[row].0.as_ptr(),
-                false => batch.wide[row].0.as_ptr(),
+                false => batch.wide[row][0].0.as_ptr(),
             };
             // SAFETY: room was made; a key has as many units as its tag says.
             let (place, is_new) = unsafe { table.find_or_push(*tag, key.cast(), slot as usize) };
@@ -480,7 +480,7 @@ mod tests {
             (4, 7_u64, 23, false),
             (5, 30_000, 23, false),
             (9, 900, 23, true),
-            (2, 2000, 110, false),
+            (2, 2000, 250, false),
             (3, 2000, 110, true),
         ];
         for level in Level::available() {

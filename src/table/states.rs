@@ -16,7 +16,7 @@ use crate::aggregate::lanes::Kept;
 use crate::aggregate::state::{Argument, DigestRow, Outcome, State, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
-use crate::table::entries::EntryRef;
+use crate::table::entries::{EntryRef, KEY_UNIT_BITS};
 use crate::table::entry_order::Place;
 
 /// A power of two, of which a hash tells one by bits that hash tables don't look at.
@@ -24,7 +24,6 @@ const SHARDS: usize = 64;
 
 /// Groups of lanes are in shards from this number on, a table of them in as many as keys have units.
 const LANES_FROM: usize = SHARDS;
-const KEY_UNIT_BITS: u32 = 3;
 
 /// The most digits after the point by which a single number raises the scale of a bag. Those of a pass may raise it more.
 const BAG_SCALE_MAX: u32 = 7;

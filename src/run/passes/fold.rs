@@ -9,9 +9,9 @@ use crate::scan::index::TextWindow;
 use crate::scan::keys::{KeyPart, compose};
 use crate::scan::spans::value;
 use crate::table::batch::BATCH;
-use crate::table::entries::KEY_MAX;
+use crate::table::entries::{KEY_MAX, SHORT_MAX};
 use crate::table::lane_plan::Served;
-use crate::table::lane_table::GROUP_LANES;
+use crate::table::lane_table::{ENTRY_ROWS, GROUP_LANES};
 use crate::table::states::{Group, Table};
 
 impl Passes {
@@ -26,10 +26,16 @@ impl Passes {
     ) {
         let longest = self.fold_long(plan, window, place, table);
         let rows = self.scratch.starts.len();
+        // Long keys are in entries.
+        let is_long = longest > SHORT_MAX;
         let mut next = 0;
         while next < rows {
             let from = next;
-            let count = self.groups.slots.batch_rows().min(rows - from);
+            let most = match is_long {
+                true => ENTRY_ROWS,
+                false => self.groups.slots.batch_rows(),
+            };
+            let count = most.min(rows - from);
             next += count;
             self.groups.reserve(count, table);
             let text = match self.compose_keys(window, from, count, longest) {
