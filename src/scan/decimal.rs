@@ -48,6 +48,16 @@ pub(crate) fn decode(
     to.has_nulls = false;
     (to.magnitudes, to.decimals) = (0, 0);
     let short = (scale.min(SHORT_SCALE_MAX), point);
+    let mut trimmed = std::mem::take(&mut to.trimmed);
+    trimmed.clear();
+    let spans = if to.has_blanks {
+        dispatch!(level, _isa => trim_all(window, &spans[..rows], &mut trimmed));
+        to.has_blanks = trimmed != spans[..rows];
+        trimmed.extend([0; 8]);
+        &*trimmed
+    } else {
+        spans
+    };
     dispatch!(
         level,
         isa => vectors(isa, window, spans, rows, short, to),
@@ -57,7 +67,34 @@ pub(crate) fn decode(
         to.raise(rows, 10_u64.pow(scale - SHORT_SCALE_MAX));
     }
     if !to.unread.is_empty() {
+        let unread = to.unread.iter().map(|row| spans[*row as usize]);
+        let some = unread.take(SAMPLE_LEN);
+        to.has_blanks |= { some }.any(|span| trim(window, span) != span);
         decode_long(level, window, spans, (scale, point), to);
+    }
+    to.trimmed = trimmed;
+}
+
+/// So many unread values tell whether there are blanks.
+const SAMPLE_LEN: usize = 8;
+
+#[inline(always)]
+fn trim_all(window: TextWindow<'_>, spans: &[u32], to: &mut Vec<u32>) {
+    to.extend(spans.iter().map(|span| trim(window, *span)));
+}
+
+/// A span without the blanks around its value, up to eight on each side.
+#[inline(always)]
+fn trim(window: TextWindow<'_>, span: u32) -> u32 {
+    let (start, end) = ((span & 0xffff) as usize, (span >> 16) as usize);
+    let differences = |word: &[u8; 8]| u64::from_le_bytes(*word) ^ u64::from_le_bytes([b' '; 8]);
+    let before = differences(window.from(start)).trailing_zeros() / 8;
+    let after = differences(window.before(end - 1)).leading_zeros() / 8;
+    let is_blank = (before + after) as usize >= end - start - 1;
+    if is_blank {
+        span
+    } else {
+        span + before - (after << 16)
     }
 }
 
@@ -235,8 +272,11 @@ mod tests {
             at = end;
         }
         spans.extend([0; 8]);
-        for level in Level::available() {
+        let levels = Level::available().into_iter();
+        let levels = levels.flat_map(|level| [(level, false), (level, true)]);
+        for (level, has_blanks) in levels {
             let mut numbers = Numbers::new();
+            numbers.has_blanks = has_blanks;
             numbers.values.fill(7);
             decode(
                 level,

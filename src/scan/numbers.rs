@@ -24,6 +24,9 @@ pub(crate) struct Numbers {
     pub(crate) magnitudes: u64,
     /// The most digits behind a point.
     pub(crate) decimals: u32,
+    /// Whether values have blanks around, as far as is known, and the spans without them.
+    pub(super) has_blanks: bool,
+    pub(super) trimmed: Vec<u32>,
 }
 
 impl Numbers {
@@ -35,6 +38,8 @@ impl Numbers {
             unread: Vec::new(),
             magnitudes: 0,
             decimals: 0,
+            has_blanks: false,
+            trimmed: Vec::new(),
         }
     }
 
