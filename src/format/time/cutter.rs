@@ -13,6 +13,8 @@ use crate::format::time::zones::{Placed, Zones};
 pub(crate) struct Cutter {
     time: Option<Whole>,
     cut: ShortText,
+    /// All seconds of its minute have the same cut.
+    is_of_minute: bool,
     /// Of weeks and weekdays, a day.
     day: Vec<u8>,
     day_cut: ShortText,
@@ -37,6 +39,16 @@ fn whole(text: &[u8]) -> Option<Whole> {
     Some((text.len(), head?, tail?))
 }
 
+/// Whether a time differs from a known one, as [`iso`] reads it, only in the seconds.
+#[inline]
+fn is_same_minute(known: Whole, (length, head, tail): Whole) -> bool {
+    let shift = 8 * (33 - known.0);
+    let is_like = |known: u128, other: u128| (known ^ other) & !(0xffff << shift) == 0;
+    let [tens, ones, ..] = (tail >> shift).to_le_bytes();
+    let are_seconds = matches!((tens, ones), (b'0'..=b'5', b'0'..=b'9'));
+    (known.0, known.1) == (length, head) && is_like(known.2, tail) && are_seconds
+}
+
 impl Cutter {
     /// What [`ZonedUnit::cut`] gives. It is one unit's.
     ///
@@ -45,9 +57,12 @@ impl Cutter {
     #[inline]
     pub(crate) fn cut(&mut self, of: ZonedUnit, time: &[u8]) -> Result<ShortText, NoTime> {
         let whole = whole(time);
-        if whole.is_some() && self.time == whole {
+        if let Some((known, whole)) = self.time.zip(whole)
+            && (known == whole || self.is_of_minute && is_same_minute(known, whole))
+        {
             return Ok(self.cut);
         }
+        self.is_of_minute = false;
         let in_zone = match of.zones {
             None => None,
             Some(zones) => self.in_zone(of, zones, time)?,
@@ -100,6 +115,7 @@ impl Cutter {
             ZonedUnit { unit, zones }.cut(time, &mut self.scratch)?;
             return Ok(ShortText::from(&*self.scratch));
         };
+        self.is_of_minute = unit != Unit::Second;
         let mut text = *iso;
         let len = match unit {
             Unit::Year => 4,
