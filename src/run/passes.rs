@@ -66,6 +66,9 @@ pub(crate) struct Passes {
     untested: Vec<usize>,
     /// The columns of the key.
     keys: Vec<KeyColumn>,
+    /// Those of them that nothing else looks at, and whether some values of the window are quoted.
+    only_keys: Vec<usize>,
+    may_be_doubled: bool,
     /// Those of them whose times are cut down.
     cuts: Vec<CutColumn>,
     /// Whether the key is what stands between the first of its columns and the last.
@@ -235,7 +238,8 @@ impl Passes {
         columns.dedup();
         let first_computed = columns.len();
         columns.extend(&computed.computed);
-        let (tested, untested) = (0..columns.len()).partition(|&at| tested.contains(&columns[at]));
+        let (tested, untested): (Vec<usize>, Vec<usize>) =
+            (0..columns.len()).partition(|&at| tested.contains(&columns[at]));
         let among = |column: usize| {
             let at = columns.iter().position(|known| *known == column);
             at.expect("a column of the plan")
@@ -285,6 +289,17 @@ impl Passes {
             KeyColumn { at, cut }
         });
         let keys: Vec<KeyColumn> = keys.collect();
+        let is_looked_at = |column: &usize| {
+            let others = plan.aggregates.iter().filter_map(|of| of.column);
+            let mut others = others.chain(plan.times.iter().copied());
+            others.any(|other| other == *column) || computed.columns.contains(column)
+        };
+        let uncut = plan.keys.iter().zip(&plan.cuts);
+        let uncut = uncut.filter(|(column, cut)| cut.is_none() && **column < fields);
+        let only_keys = uncut.map(|(&column, _)| column);
+        let only_keys = only_keys.filter(|column| !is_looked_at(column));
+        let only_keys = only_keys.map(&among).filter(|at| untested.contains(at));
+        let only_keys: Vec<usize> = only_keys.collect();
         let is_of_input = plan.keys.iter().all(|&key| key < fields);
         let is_ascending = plan.keys.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let between = marks.filter(|marks| marks.quote.is_none());
@@ -334,6 +349,8 @@ impl Passes {
             spans: columns.iter().map(|_| vec![0; ROWS].into()).collect(),
             tested,
             untested,
+            only_keys,
+            may_be_doubled: false,
             keys,
             cuts,
             has_raw_keys,

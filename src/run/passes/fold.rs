@@ -1,6 +1,7 @@
 //! Rows go to their groups: keys are looked up, and values are added to lanes.
 
 use crate::aggregate::lanes::{Kept, Lane};
+use crate::format::escape::Escape;
 use crate::format::short_text::ShortText;
 use crate::plan::Plan;
 use crate::run::passes::computed::text_of;
@@ -55,7 +56,8 @@ impl Passes {
         }
     }
 
-    /// Adds rows whose keys don't fit a slot, and takes them out. Returns what no key of the others is longer than.
+    /// Adds rows whose keys don't fit a slot, or have doubled quotes, and takes them out. Returns what no key of the others is
+    /// longer than.
     pub(super) fn fold_long(
         &mut self,
         plan: &Plan,
@@ -65,14 +67,20 @@ impl Passes {
     ) -> usize {
         let rows = self.scratch.starts.len();
         let longest = self.longest_key(rows);
-        if longest <= KEY_MAX {
-            return longest;
+        if longest > KEY_MAX {
+            let long = (0..rows).filter(|row| self.key_length(*row) > KEY_MAX);
+            let long: Vec<u32> = long.map(|row| row as u32).collect();
+            self.scratch.out.extend(long);
         }
-        for row in 0..rows {
-            if self.key_length(row) <= KEY_MAX {
-                continue;
-            }
-            self.scratch.out.push(row as u32);
+        if self.may_be_doubled {
+            let keys = std::mem::take(&mut self.only_keys);
+            self.take_out_doubled(&keys);
+            self.only_keys = keys;
+        }
+        self.scratch.out.sort_unstable();
+        self.scratch.out.dedup();
+        for at in 0..self.scratch.out.len() {
+            let row = self.scratch.out[at] as usize;
             let mut key = std::mem::take(&mut self.scratch.key);
             self.key_of_row(plan, window, row, &mut key);
             let group = table.group(&key);
@@ -99,7 +107,7 @@ impl Passes {
             }
         }
         self.remove_out(false, true);
-        KEY_MAX
+        longest.min(KEY_MAX)
     }
 
     /// What no key of these rows is longer than, with the byte after it; found without a branch for each row.
@@ -157,7 +165,17 @@ impl Passes {
                 Some(cut) => plan.push_key(to, self.cuts[cut].texts[row].bytes()),
                 None => {
                     let text = text_of(&self.computed, self.first_computed, key.at, window);
-                    plan.push_key(to, value(text, self.spans[key.at][row]));
+                    let part = value(text, self.spans[key.at][row]);
+                    let quote = self.marks.and_then(|marks| marks.quote);
+                    let quote = quote.filter(|_| key.at < self.first_computed);
+                    match quote.filter(|quote| part.contains(quote)) {
+                        None => plan.push_key(to, part),
+                        Some(quote) => {
+                            let mut meant = Vec::new();
+                            Escape::Doubled(quote).undo(part, &mut meant);
+                            plan.push_key(to, &meant);
+                        }
+                    }
                 }
             }
         }

@@ -88,9 +88,13 @@ impl Passes {
         if self.fields == 1 && !columns.is_empty() {
             self.take_out_empty();
         }
-        // Doubled quotes stand in quoted values.
+        // Doubled quotes stand in quoted values. Those of keys are undone later.
+        self.may_be_doubled = has_quoted;
         if has_quoted {
-            self.take_out_doubled(columns);
+            let only_keys = &self.only_keys;
+            let columns = columns.iter().filter(|at| !only_keys.contains(at));
+            let columns: Vec<usize> = columns.copied().collect();
+            self.take_out_doubled(&columns);
         }
         match which {
             Columns::Tested => self.tested = all,
