@@ -11,11 +11,17 @@ pub(super) type LexMax = Lexical<true>;
 pub(super) struct Lexical<const GREATEST: bool>(Option<Vec<u8>>);
 
 /// Whether a value counts and not a known one.
+#[inline]
 fn counts<const GREATEST: bool>(bytes: &[u8], known: &[u8]) -> bool {
+    let order = match (bytes.first(), known.first()) {
+        // Most differ here already.
+        (Some(one), Some(other)) if one != other => one.cmp(other),
+        _ => bytes.cmp(known),
+    };
     if GREATEST {
-        bytes > known
+        order.is_gt()
     } else {
-        bytes < known
+        order.is_lt()
     }
 }
 
