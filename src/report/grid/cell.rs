@@ -40,7 +40,7 @@ impl Cell<'_> {
             Cell::Null => 0,
             Cell::Total => TOTAL.len(),
             Cell::Text(text) | Cell::Json(text) => text.len(),
-            Cell::Number(number) => number.len(),
+            Cell::Number(number) => number.as_bytes().len(),
         }
     }
 }
