@@ -6,12 +6,11 @@ use std::ops::Deref;
 use crate::aggregate::lanes::{Kept, Part};
 use crate::aggregate::share::Share;
 use crate::aggregate::state::{
-    Argument, Digest, DigestRow, Outcome, Ratio, Rounding, State, StateColumn, States, add_all,
+    Argument, Digest, DigestRow, Outcome, Ratio, State, StateColumn, States, add_all,
 };
 use crate::expression::function::Function;
 use crate::partial::column::Gathered;
 use crate::partial::description::{Column, Rule};
-use crate::report::grid::Digits;
 
 /// What is looked for in all values of a group.
 #[derive(Debug, Clone, Copy)]
@@ -278,18 +277,11 @@ impl Definition {
         (self.encode)(kept, to);
     }
 
-    /// What is printed of a group of which this is known, where that is quickly said.
-    pub(crate) fn digits(
-        &self,
-        kept: &Kept,
-        scale: u32,
-        rounding: Rounding,
-    ) -> Option<Digits<'static>> {
+    /// What it is of a group of which this is known, where it is no more than a ratio, unless it is null.
+    pub(crate) fn ratio(&self, kept: &Kept) -> Option<Ratio> {
         let ratio = self.ratio?;
-        match kept.known == 0 && self.argument == Argument::Numbers {
-            true => None,
-            false => ratio(kept).digits(scale, rounding),
-        }
+        let is_null = kept.known == 0 && self.argument == Argument::Numbers;
+        (!is_null).then(|| ratio(kept))
     }
 
     /// The outcome of a group of which this is known, where there are [`Definition::parts`].

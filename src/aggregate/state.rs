@@ -198,7 +198,7 @@ impl Ratio {
     }
 
     /// As [`Outcome::printed`] prints it in a column of this scale, where 64 bits are enough for that.
-    pub(super) fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
+    pub(crate) fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
         let (digits, is_up) = match rounding {
             Rounding::Own => (scale + self.more, false),
             Rounding::Digits(digits) => (digits, false),

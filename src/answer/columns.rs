@@ -104,6 +104,18 @@ impl AnswerColumns {
         }
     }
 
+    /// The aggregate whose outcome is in a place.
+    pub(super) fn aggregate(&self, place: usize) -> Option<usize> {
+        let at = place.checked_sub(self.keys)?;
+        match at.checked_sub(self.scales.len()) {
+            None => Some(at),
+            Some(at) => match self.shown.get(at)? {
+                Column::Aggregate(at) => Some(*at),
+                Column::Computed(_) => None,
+            },
+        }
+    }
+
     /// Adds what is shown of a group after its keys.
     pub(super) fn push_cells<'a>(
         &'a self,
@@ -113,8 +125,8 @@ impl AnswerColumns {
     ) {
         for (at, column) in self.shown.iter().enumerate() {
             if let Column::Aggregate(at) = column
-                && let Some(digits) =
-                    groups.digits(group, *at, self.scales[*at], self.roundings[*at])
+                && let Some(ratio) = groups.ratio(group, *at)
+                && let Some(digits) = ratio.digits(self.scales[*at], self.roundings[*at])
             {
                 cells.push(Cell::Number(digits));
                 continue;

@@ -101,6 +101,10 @@ impl Columns<'_> {
     /// What a group is sorted by in a place; a number of a key is one.
     pub(super) fn rank<'g>(&self, groups: &'g Groups, group: Group, by: Place) -> Rank<'g> {
         let Place { place, is_text, .. } = by;
+        let aggregate = self.all.aggregate(place);
+        if let Some(units) = aggregate.and_then(|at| groups.units(group, at)) {
+            return Rank::Units(units);
+        }
         if let Some(computed) = self.all.hidden(place) {
             return Rank::of(self.all.computed(groups, group, computed));
         }
@@ -150,6 +154,8 @@ pub(super) enum Rank<'g> {
     Outcome(Outcome<'g>),
     /// What is computed.
     Number(Rational),
+    /// Numbers of one scale.
+    Units(i128),
 }
 
 impl Rank<'_> {
@@ -170,6 +176,7 @@ impl Rank<'_> {
         match self {
             Rank::Text(text) => Rank::Text(text),
             Rank::Number(number) => Rank::Number(number),
+            Rank::Units(units) => Rank::Units(units),
             Rank::Outcome(outcome) => match outcome {
                 Outcome::Null => Rank::NULL,
                 Outcome::Text(text) | Outcome::Time(text) => Rank::Text(text.to_vec()),

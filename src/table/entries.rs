@@ -50,10 +50,6 @@ const AHEAD: usize = 32;
 pub(crate) struct Unit(pub(crate) [i64; 2]);
 
 impl Unit {
-    pub(super) fn of(bytes: [u8; UNIT]) -> Unit {
-        transmute!(bytes)
-    }
-
     #[inline(always)]
     pub(super) fn bytes(self) -> [u8; UNIT] {
         transmute!(self)
@@ -670,12 +666,7 @@ pub(crate) type Refused = (Vec<u8>, Vec<i64>);
 #[inline(always)]
 fn key_of(units: &[Unit]) -> &[u8] {
     let last = units[units.len() - 1];
-    &bytes_of(units)[..(units.len() - 1) * UNIT + last.length()]
-}
-
-#[inline(always)]
-pub(super) fn bytes_of(units: &[Unit]) -> &[u8] {
-    units.as_bytes()
+    &units.as_bytes()[..(units.len() - 1) * UNIT + last.length()]
 }
 
 /// Numbers in units.

@@ -8,8 +8,10 @@ use std::ops::Range;
 
 use rayon::iter::Either;
 use rayon::prelude::*;
+use zerocopy::IntoBytes;
 
-use crate::table::entries::{EntryRef, EntryTable, Lanes, Refused, UNIT, Unit, bytes_of};
+use crate::table::entries::{EntryRef, EntryTable, Lanes, Refused, UNIT, Unit};
+use crate::table::key::KeyForm;
 use crate::table::pages::Pages;
 
 /// Where an entry is: a run or table, and an entry of it.
@@ -19,7 +21,7 @@ pub(crate) struct Place {
     pub(crate) entry: EntryRef,
 }
 
-/// Entries of one size in the order of their keys, without the byte after each.
+/// Entries of one size in the order of their keys, without the byte after each and with a zero between their parts.
 pub(crate) struct EntryOrder {
     runs: Vec<Run>,
     size: Size,
@@ -56,22 +58,37 @@ impl Orders {
         if of_bytes { self.bytes } else { self.numbers }
     }
 
-    /// What a key is compared by.
+    /// What a key in these units is compared by. Of whole numbers the longer is the greater; the length is the last byte.
     #[inline(always)]
-    fn rank(self, key: &[u8]) -> (usize, &[u8]) {
-        (if self.bytes { 0 } else { key.len() }, key)
+    fn rank(self, key: &[Unit]) -> Rank {
+        let number = |at: usize| {
+            let unit = key.get(at);
+            unit.map_or(0, |unit| u128::from_be_bytes(unit.bytes()))
+        };
+        match self.bytes {
+            true => [number(0), number(1)],
+            false => [number(0).rotate_right(8), 0],
+        }
     }
 }
+
+type Rank = [u128; 2];
+/// The most units of a key in an order.
+const KEY_UNITS: usize = size_of::<Rank>() / UNIT;
 
 /// Adds the lanes of a key to others of it, or refuses to.
 pub(crate) type Add<'a> = &'a dyn Fn(&mut [i64], &[i64]) -> bool;
 
 impl EntryOrder {
-    /// The entries of these tables, each key of which is in one of them, where the keys of all take as many units and these
-    /// are few. Otherwise the tables are as before. They are in the order of numbers if all keys are numbers and
+    /// The entries of these tables, each key of which is in one of them, where the keys of all take as many units, these are
+    /// few, and no part of several has a zero. Otherwise the tables are as before. They are in the order of numbers if all keys are numbers and
     /// `may_be_numbers`, else in that of bytes.
-    pub(crate) fn new(tables: &mut Vec<EntryTable>, may_be_numbers: bool) -> Option<EntryOrder> {
-        let size = Size::of(tables)?;
+    pub(crate) fn new(
+        tables: &mut Vec<EntryTable>,
+        form: KeyForm,
+        may_be_numbers: bool,
+    ) -> Option<EntryOrder> {
+        let size = Size::of(tables, form)?;
         let mut runs = Run::all(tables);
         let rest = runs.split_off(1);
         let Run { units, used } = runs.first_mut()?;
@@ -86,18 +103,19 @@ impl EntryOrder {
             units[*used..*used + count].copy_from_slice(&from[..count]);
             *used += count;
         }
-        Some(EntryOrder::of(runs, size, may_be_numbers))
+        Some(EntryOrder::of(runs, size, form, may_be_numbers))
     }
 
     /// The same where some keys are in several tables: the first entry of each gets the lanes of the others. Those that `add`
     /// refuses are returned besides, with keys without the byte after them.
     pub(crate) fn merge(
         tables: &mut Vec<EntryTable>,
+        form: KeyForm,
         may_be_numbers: bool,
         add: Add<'_>,
     ) -> Option<(EntryOrder, Vec<Refused>)> {
-        let size = Size::of(tables)?;
-        let mut order = EntryOrder::of(Run::all(tables), size, may_be_numbers);
+        let size = Size::of(tables, form)?;
+        let mut order = EntryOrder::of(Run::all(tables), size, form, may_be_numbers);
         let mut refused = Vec::new();
         if order.runs.len() > 1 {
             let (merged, same) = order.merge_runs();
@@ -113,12 +131,13 @@ impl EntryOrder {
         Some((order, refused))
     }
 
-    fn of(mut runs: Vec<Run>, size: Size, may_be_numbers: bool) -> EntryOrder {
+    fn of(mut runs: Vec<Run>, size: Size, form: KeyForm, may_be_numbers: bool) -> EntryOrder {
         let (prepare, sort) = size.functions().expect("a size that has them");
         let each = runs.par_iter_mut();
-        let lengths = each.filter_map(|run| prepare(&mut run.units[..run.used]));
+        let lengths = each.filter_map(|run| prepare(&mut run.units[..run.used], form));
         let lengths = lengths.reduce_with(Lengths::with);
-        let are_numbers = lengths.is_some_and(|lengths| lengths.are_numbers);
+        let are_numbers =
+            form == KeyForm::One && lengths.is_some_and(|lengths| lengths.are_numbers);
         let are_alike = lengths.is_none_or(|lengths| lengths.least == lengths.most);
         let by_number = may_be_numbers && are_numbers && !are_alike && size.key == 1;
         let each = runs.par_iter_mut();
@@ -216,12 +235,16 @@ impl EntryOrder {
         }
     }
 
-    fn rank(&self, run: u32, at: u32) -> (usize, &[u8]) {
-        self.orders.rank(self.key(self.place(run, at)))
+    fn rank(&self, run: u32, at: u32) -> Rank {
+        self.rank_of(self.place(run, at))
+    }
+
+    fn rank_of(&self, place: Place) -> Rank {
+        self.orders.rank(&self.units(place)[self.size.lanes..])
     }
 
     /// The first entry of a run that isn't before a key.
-    fn search(&self, run: usize, key: (usize, &[u8])) -> usize {
+    fn search(&self, run: usize, key: Rank) -> usize {
         let (mut from, mut to) = (0, self.size.count(&self.runs[run]));
         while from < to {
             let middle = from.midpoint(to);
@@ -235,11 +258,17 @@ impl EntryOrder {
 
     /// Where the lanes of a key are, without the byte after it, if there is one.
     pub(crate) fn find(&self, key: &[u8]) -> Option<Place> {
+        let mut units = [Unit([0; 2]); KEY_UNITS];
+        let units = &mut units[..self.size.key];
+        let (last, bytes) = units.as_mut_bytes().split_last_mut()?;
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        *last = key.len() as u8;
+        let rank = self.orders.rank(units);
         (0..self.runs.len()).find_map(|run| {
-            let at = self.search(run, self.orders.rank(key));
+            let at = self.search(run, rank);
             let place = self.place(run as u32, at as u32);
             let is_there = at < self.size.count(&self.runs[run]);
-            (is_there && self.key(place) == key).then_some(place)
+            (is_there && self.rank_of(place) == rank).then_some(place)
         })
     }
 
@@ -264,7 +293,7 @@ impl EntryOrder {
     /// Whether one isn't after the other in the order.
     pub(crate) fn are_ordered(&self, one: Place, other: Place) -> bool {
         match self.merged {
-            Some(_) => self.orders.rank(self.key(one)) <= self.orders.rank(self.key(other)),
+            Some(_) => self.rank_of(one) <= self.rank_of(other),
             // They lie in it.
             None => one.entry.place() <= other.entry.place(),
         }
@@ -288,9 +317,8 @@ impl EntryOrder {
 
     /// An entry's key, without the byte after it.
     pub(crate) fn key(&self, place: Place) -> &[u8] {
-        let units = &self.units(place)[self.size.lanes..];
-        let last = units[units.len() - 1].bytes();
-        &bytes_of(units)[..(units.len() - 1) * UNIT + usize::from(last[UNIT - 1])]
+        let bytes = self.units(place)[self.size.lanes..].as_bytes();
+        &bytes[..usize::from(bytes[bytes.len() - 1])]
     }
 }
 
@@ -308,19 +336,31 @@ impl Run {
     }
 }
 
-type Prepare = fn(&mut [Unit]) -> Option<Lengths>;
+type Prepare = fn(&mut [Unit], KeyForm) -> Option<Lengths>;
 type Sort = fn(&mut [Unit], bool);
 
 impl Size {
-    /// That of the entries of all these tables, if it is one that can be sorted.
-    fn of(tables: &[EntryTable]) -> Option<Size> {
+    /// That of the entries of all these tables, if they can be sorted.
+    fn of(tables: &[EntryTable], form: KeyForm) -> Option<Size> {
         let (lanes, key) = tables.first()?.entry_size();
         let is_like = |table: &EntryTable| table.entry_size() == (lanes, key);
         let size = Size {
             lanes,
             key: key.filter(|_| tables.iter().all(is_like))?,
         };
-        size.functions().map(|_| size)
+        size.functions()?;
+        let is_separable = |table: &EntryTable, entry: EntryRef| {
+            let mut bytes = [0; KEY_UNITS * UNIT];
+            let (_, key) = table.key(entry).split_last().expect("the byte after it");
+            bytes[..key.len()].copy_from_slice(key);
+            separate(form, &mut bytes[..key.len()]).is_some()
+        };
+        let are_separable = |table: &EntryTable| {
+            let all = table.in_order();
+            all.is_some_and(|all| all.all(|entry| is_separable(table, entry)))
+        };
+        let can_be_sorted = form == KeyForm::One || tables.iter().all(are_separable);
+        can_be_sorted.then_some(size)
     }
 
     fn count(self, run: &Run) -> usize {
@@ -342,20 +382,51 @@ impl Size {
 }
 
 /// Makes entries of `SIZE` units ready to be sorted by their keys of `KEY` units. The byte after a key isn't a part of it. In
-/// its place stands, in the last byte of the key's units, how many bytes the key has in the last of these: of two with the
-/// same bytes, because keys may end with zeros, the shorter comes first.
-fn prepare<const SIZE: usize, const KEY: usize>(units: &mut [Unit]) -> Option<Lengths> {
+/// the last byte of the key's units stands its length: of two with the same bytes, because keys may end with zeros, the
+/// shorter comes first.
+fn prepare<const SIZE: usize, const KEY: usize>(
+    units: &mut [Unit],
+    form: KeyForm,
+) -> Option<Lengths> {
     let (entries, _) = units.as_chunks_mut::<SIZE>();
     let lengths = entries.par_iter_mut().map(|entry| {
-        let last = &mut entry[SIZE - 1];
-        let mut bytes = last.bytes();
-        let length = last.length() - 1;
-        bytes[length] = 0;
-        bytes[UNIT - 1] = length as u8;
-        *last = Unit::of(bytes);
-        Lengths::of_key(&bytes_of(&entry[SIZE - KEY..])[..(KEY - 1) * UNIT + length])
+        let last = (KEY - 1) * UNIT + entry[SIZE - 1].length() - 1;
+        let bytes = entry[SIZE - KEY..].as_mut_bytes();
+        let length = separate(form, &mut bytes[..last]).expect("looked at before");
+        bytes[length..=last].fill(0);
+        bytes[KEY * UNIT - 1] = length as u8;
+        Lengths::of_key(&bytes[..length])
     });
     lengths.reduce_with(Lengths::with)
+}
+
+/// Puts a zero between the parts of a key, so that its bytes have the order of its parts, and returns its length then; `None`
+/// if a part has a zero itself.
+#[inline(always)]
+fn separate(form: KeyForm, key: &mut [u8]) -> Option<usize> {
+    match form {
+        KeyForm::None | KeyForm::One => Some(key.len()),
+        KeyForm::Between(between) => {
+            let has_zero = key.contains(&0);
+            let between = key.iter_mut().filter(|byte| **byte == between);
+            between.for_each(|byte| *byte = 0);
+            (!has_zero).then_some(key.len())
+        }
+        KeyForm::Prefixed => {
+            let mut length = usize::from(*key.first()?);
+            key.copy_within(1.., 0);
+            let mut rest = &mut key[..];
+            while length + 1 < rest.len() {
+                let (part, others) = rest.split_at_mut(length);
+                let next = usize::from(std::mem::take(&mut others[0]));
+                if part.contains(&0) {
+                    return None;
+                }
+                (length, rest) = (next, &mut others[1..]);
+            }
+            (!rest[..length].contains(&0)).then_some(key.len() - 1)
+        }
+    }
 }
 
 /// Sorts such entries, by number if all keys are whole numbers of one unit.
@@ -400,6 +471,8 @@ impl Lengths {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::table::entries::Key;
     use crate::table::isa::Seeds;
@@ -431,10 +504,10 @@ mod tests {
         };
         let (mut order, refused) = match are_merged {
             true => (
-                EntryOrder::new(&mut tables, may_be_numbers).unwrap(),
+                EntryOrder::new(&mut tables, KeyForm::One, may_be_numbers).unwrap(),
                 vec![],
             ),
-            false => EntryOrder::merge(&mut tables, may_be_numbers, &merge).unwrap(),
+            false => EntryOrder::merge(&mut tables, KeyForm::One, may_be_numbers, &merge).unwrap(),
         };
         let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
         let places: Vec<Place> = order.places().collect();
@@ -457,6 +530,47 @@ mod tests {
             order.orders(),
             refused.iter().map(|(key, _)| text(key)).collect(),
         )
+    }
+
+    /// Keys of two parts are in the order of these, unless one has a zero.
+    #[test]
+    fn keys_of_parts_are_in_order() {
+        for (form, zero) in [
+            (KeyForm::Between(b','), None),
+            (KeyForm::Prefixed, None),
+            (KeyForm::Between(b','), Some(77)),
+            (KeyForm::Prefixed, Some(78)),
+        ] {
+            let seeds = Seeds::random();
+            let mut tables = vec![EntryTable::new(3, false), EntryTable::part(3)];
+            let mut want = BTreeSet::new();
+            for at in 0..if cfg!(miri) { 90 } else { 500_u32 } {
+                let first = match at % 6 {
+                    _ if zero == Some(at) => "a\0b",
+                    kind => ["", "a", "a b", "a!", "ab", "z"][kind as usize],
+                };
+                let second = format!("{:016}", at * 37 % 997);
+                let parts = [first.as_bytes(), second.as_bytes()];
+                let key = form.key(parts.into_iter(), b';').unwrap();
+                let tag = key.tag(Level::Portable, &seeds);
+                let table = &mut tables[at as usize % 2];
+                table.add(tag, &key, &[1, 0, 0], |_, _| unreachable!("once"));
+                want.insert(parts.map(<[u8]>::to_vec));
+            }
+            let order = EntryOrder::new(&mut tables, form, true);
+            let Some(order) = order.filter(|_| zero.is_none()) else {
+                assert!(zero.is_some() && tables.len() == 2);
+                continue;
+            };
+            assert!(order.orders().bytes && !order.orders().numbers);
+            let places: Vec<Place> = order.places().collect();
+            let want: Vec<Vec<u8>> = want.into_iter().map(|parts| parts.join(&0)).collect();
+            let got: Vec<&[u8]> = places.iter().map(|place| order.key(*place)).collect();
+            assert_eq!(got, want);
+            let found: Vec<_> = want.iter().map(|key| order.find(key)).collect();
+            assert_eq!(found, places.into_iter().map(Some).collect::<Vec<_>>());
+            assert_eq!(order.find(b"z"), None);
+        }
     }
 
     #[test]

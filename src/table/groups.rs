@@ -7,9 +7,8 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::aggregate::definition::Kind;
-use crate::aggregate::state::{Outcome, Rounding};
+use crate::aggregate::state::{Outcome, Ratio};
 use crate::partial::column::Gathered;
-use crate::report::grid::Digits;
 use crate::table::entries::KEY_MAX;
 use crate::table::entry_order::Orders;
 use crate::table::key_order::KeyOrder;
@@ -82,16 +81,16 @@ impl Groups {
         }
     }
 
-    /// What is printed of one of the aggregates in a group, where that is quickly said.
-    pub(crate) fn digits(
-        &self,
-        group: Group,
-        aggregate: usize,
-        scale: u32,
-        rounding: Rounding,
-    ) -> Option<Digits<'static>> {
+    /// The outcome where only lanes are known of the group and it is no more than a ratio, unless it is null.
+    pub(crate) fn ratio(&self, group: Group, aggregate: usize) -> Option<Ratio> {
         let (place, lanes) = group.lanes().zip(self.lanes.as_ref())?;
-        lanes.digits(place, aggregate, scale, rounding)
+        lanes.ratio(place, aggregate)
+    }
+
+    /// The same in units of its column, where no group has more known of it.
+    pub(crate) fn units(&self, group: Group, aggregate: usize) -> Option<i128> {
+        let ratio = self.ratio(group, aggregate)?;
+        (self.table.len() == 0 && ratio.more == 0).then_some(ratio.dividend)
     }
 
     /// The aggregates.

@@ -98,6 +98,19 @@ pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
     dispatch!(level, isa => unsafe { K::load(isa, seeds, start, length as u32, &mut to) as u32 })
 }
 
+/// How a key is made of its parts in a slot. After it stands one byte more, which isn't zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyForm {
+    /// There are no parts.
+    None,
+    /// One part.
+    One,
+    /// Parts with this byte between them.
+    Between(u8),
+    /// Parts that each begin with a byte of their length. A 1 stands after the last.
+    Prefixed,
+}
+
 /// A key of any length that tables have.
 pub(crate) type AnyKey = [WideKey; 2];
 pub(crate) const ANY_KEY: AnyKey = [WideKey([0; 128]); 2];

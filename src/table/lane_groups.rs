@@ -357,7 +357,8 @@ mod tests {
     use crate::aggregate::named;
     use crate::budget::Budget;
     use crate::table::isa::Seeds;
-    use crate::table::lane_plan::{KeyForm, LaneAggregate, Served};
+    use crate::table::key::KeyForm;
+    use crate::table::lane_plan::{LaneAggregate, Served};
 
     /// Where some shards have columns that a value doesn't fit, its group goes to the table, and no group goes to both.
     #[test]

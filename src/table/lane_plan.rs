@@ -7,23 +7,19 @@ use crate::aggregate::definition::Kind;
 use crate::aggregate::lanes::{Kept, Layout, Part, Traits, rows_of};
 use crate::table::entries::{EntryTable, KEY_MAX, Key, Refused};
 use crate::table::isa::Seeds;
+use crate::table::key::KeyForm;
 use crate::table::lane_table::LaneTable;
 use crate::table::states::{Group, Table, push_part};
 
-/// How a key is made of its parts in a slot. After it stands one byte more, which isn't zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyForm {
-    /// There are no parts.
-    None,
-    /// One part.
-    One,
-    /// Parts with this byte between them.
-    Between(u8),
-    /// Parts that each begin with a byte of their length. A 1 stands after the last.
-    Prefixed,
-}
-
 impl KeyForm {
+    /// That of keys in their order.
+    pub(crate) fn in_order(self) -> KeyForm {
+        match self {
+            KeyForm::Between(_) | KeyForm::Prefixed => KeyForm::Between(0),
+            KeyForm::None | KeyForm::One => self,
+        }
+    }
+
     /// The parts of a key with the byte after it.
     pub(crate) fn parts(self, key: &[u8]) -> KeyParts<'_> {
         self.parts_of(&key[..key.len().saturating_sub(1)])

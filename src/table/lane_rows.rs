@@ -4,13 +4,13 @@ use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::aggregate::lanes::{Kept, rows_of};
-use crate::aggregate::state::{Outcome, Rounding};
+use crate::aggregate::state::{Outcome, Ratio};
 use crate::partial::column::Gathered;
-use crate::report::grid::Digits;
 use crate::table::entries::{EntryTable, Refused};
 use crate::table::entry_order::{Orders, Place};
+use crate::table::key::KeyForm;
 use crate::table::lane_groups::{LaneGroups, empty};
-use crate::table::lane_plan::{Columns, KeyForm, KeyParts, LanePlan};
+use crate::table::lane_plan::{Columns, KeyParts, LanePlan};
 use crate::table::merged::Merged;
 use crate::table::shared::{Drained, Shard};
 use crate::table::states::{Group, ORDER_BYTES, Table, parts};
@@ -43,7 +43,7 @@ impl LaneRows {
             .first()
             .map(LaneGroups::plan)
             .or(drained.plan.as_ref())?;
-        let plan = plan.clone();
+        let mut plan = plan.clone();
         let most = all.iter().map(|groups| groups.slots.len()).max();
         let in_shards = drained
             .shards
@@ -103,12 +103,9 @@ impl LaneRows {
             token.as_ref().inspect(|token| token.unwind());
             columns.layout.add_up_to_max(to, from)
         };
-        let is_sorted = plan.form == KeyForm::One;
+        let form = plan.form;
         let (groups, mut refused) = if drained.is_empty() {
-            let sorted = match is_sorted {
-                true => Merged::sorted(tables, may_be_numbers, &add),
-                false => Err(tables),
-            };
+            let sorted = Merged::sorted(tables, form, may_be_numbers, &add);
             let with_after = |(merged, mut refused): (Merged, Vec<Refused>)| {
                 refused.iter_mut().for_each(|(key, _)| key.push(after));
                 (merged, refused)
@@ -118,6 +115,9 @@ impl LaneRows {
             let parts = drained.shards.into_iter().map(|shard| Some(shard?.entries));
             Merged::with_parts(parts.collect(), &tables, columns.layout.lanes().len(), add)
         };
+        if groups.orders().is_some() {
+            plan.form = form.in_order();
+        }
         columns.absorb_all(&plan, table, &mut refused);
         let mut rows = LaneRows {
             plan,
@@ -129,8 +129,9 @@ impl LaneRows {
         rows.move_to_table(table);
         rows.has_empty = table.len() > 0;
         table.unwind();
-        if is_sorted {
-            rows.groups.sort(may_be_numbers);
+        rows.groups.sort(form, may_be_numbers);
+        if rows.groups.orders().is_some() {
+            rows.plan.form = form.in_order();
         }
         Some(rows)
     }
@@ -199,16 +200,10 @@ impl LaneRows {
         self.plan.aggregates[aggregate].kind.outcome(&kept, scale)
     }
 
-    /// What is printed of it.
-    pub(crate) fn digits(
-        &self,
-        place: Place,
-        aggregate: usize,
-        scale: u32,
-        rounding: Rounding,
-    ) -> Option<Digits<'static>> {
+    /// The same where it is no more than a ratio, unless it is null.
+    pub(crate) fn ratio(&self, place: Place, aggregate: usize) -> Option<Ratio> {
         let kept = self.kept(place, aggregate);
-        (self.plan.aggregates[aggregate].kind).digits(&kept, scale, rounding)
+        self.plan.aggregates[aggregate].kind.ratio(&kept)
     }
 
     /// Adds a group's state of one of the aggregates to its columns.

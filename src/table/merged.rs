@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use crate::table::entries::{EntryTable, Key, Refused};
 use crate::table::entry_order::{Add, EntryOrder, Orders, Place};
 use crate::table::hash_range::HashRange;
+use crate::table::key::KeyForm;
 
 /// Tables have so many ranges for each thread.
 const RANGES: usize = 8;
@@ -89,10 +90,11 @@ impl Merged {
         }
     }
 
-    /// The same in the order of keys, if the keys are many, most of them are in one table only, and [`EntryOrder::merge`] can
-    /// do it. Otherwise the tables are returned. Refused keys come without the byte after them. There is one table at least.
+    /// The same in the order of keys of this form, if the keys are many, most of them are in one table only, and
+    /// [`EntryOrder::merge`] can do it. Otherwise the tables are returned. Refused keys come without the byte after them. There is one table at least.
     pub(crate) fn sorted(
         mut all: Vec<EntryTable>,
+        form: KeyForm,
         may_be_numbers: bool,
         add: Add<'_>,
     ) -> Result<(Merged, Vec<Refused>), Vec<EntryTable>> {
@@ -102,7 +104,7 @@ impl Merged {
             && all.iter().all(|other| base.lacks_most_of(other));
         all.insert(0, base);
         let sorted = match differ {
-            true => EntryOrder::merge(&mut all, may_be_numbers, add),
+            true => EntryOrder::merge(&mut all, form, may_be_numbers, add),
             false => None,
         };
         let Some((sorted, refused)) = sorted else {
@@ -113,12 +115,12 @@ impl Merged {
         Ok((merged, refused))
     }
 
-    /// Puts the groups in the order of their keys, if they aren't yet, where they are many and that takes no memory. It is the
+    /// Puts the groups in the order of their keys, which have this form, if they aren't yet, where they are many and that takes no memory. It is the
     /// order of numbers if all keys are numbers and `may_be_numbers`.
-    pub(crate) fn sort(&mut self, may_be_numbers: bool) {
+    pub(crate) fn sort(&mut self, form: KeyForm, may_be_numbers: bool) {
         let is_sorted = self.sorted.is_some();
         if !is_sorted && self.tables.iter().map(EntryTable::len).sum::<usize>() > FEW {
-            self.sorted = EntryOrder::new(&mut self.tables, may_be_numbers);
+            self.sorted = EntryOrder::new(&mut self.tables, form, may_be_numbers);
         }
     }
 
