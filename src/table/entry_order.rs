@@ -80,9 +80,9 @@ const KEY_UNITS: usize = size_of::<Rank>() / UNIT;
 pub(crate) type Add<'a> = &'a dyn Fn(&mut [i64], &[i64]) -> bool;
 
 impl EntryOrder {
-    /// The entries of these tables, each key of which is in one of them, where the keys of all take as many units, these are
-    /// few, and no part of several has a zero. Otherwise the tables are as before. They are in the order of numbers if all keys are numbers and
-    /// `may_be_numbers`, else in that of bytes.
+    /// The entries of these tables, each key of which is in one of them. The keys of all must take as many units, these must be
+    /// few, and no part of several may have a zero; otherwise the tables are as before. They are in the order of numbers if all
+    /// keys are numbers and `may_be_numbers`, else in that of bytes.
     pub(crate) fn new(
         tables: &mut Vec<EntryTable>,
         form: KeyForm,

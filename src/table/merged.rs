@@ -91,7 +91,8 @@ impl Merged {
     }
 
     /// The same in the order of keys of this form, if the keys are many, most of them are in one table only, and
-    /// [`EntryOrder::merge`] can do it. Otherwise the tables are returned. Refused keys come without the byte after them. There is one table at least.
+    /// [`EntryOrder::merge`] can do it. Otherwise the tables are returned. Refused keys come without the byte after them. There is
+    /// one table at least.
     pub(crate) fn sorted(
         mut all: Vec<EntryTable>,
         form: KeyForm,
@@ -115,8 +116,8 @@ impl Merged {
         Ok((merged, refused))
     }
 
-    /// Puts the groups in the order of their keys, which have this form, if they aren't yet, where they are many and that takes no memory. It is the
-    /// order of numbers if all keys are numbers and `may_be_numbers`.
+    /// Puts the groups in the order of their keys, which have this form, if they aren't yet, where they are many and that takes
+    /// no memory. It is the order of numbers if all keys are numbers and `may_be_numbers`.
     pub(crate) fn sort(&mut self, form: KeyForm, may_be_numbers: bool) {
         let is_sorted = self.sorted.is_some();
         if !is_sorted && self.tables.iter().map(EntryTable::len).sum::<usize>() > FEW {
