@@ -60,8 +60,8 @@ fn totals(answer: &Answer) -> (u64, i128) {
     for at in 0..answer.len() {
         answer.row(at, &mut cells);
         if let [_, Cell::Number(rows), Cell::Number(total), ..] = &cells[..] {
-            count += rows.parse::<u64>().expect("a count");
-            sum += total.replace('.', "").parse::<i128>().expect("a sum");
+            count += rows.as_decimal().expect("a count").0 as u64;
+            sum += total.as_decimal().expect("a sum").0;
         }
     }
     (count, sum)

@@ -428,14 +428,16 @@ impl RowIterator {
                 Ok(text) => PyString::new(py, text).into_any(),
                 Err(_) => PyBytes::new(py, text).into_any(),
             },
-            Cell::Number(number) => match number.parse::<i64>() {
-                Ok(number) => PyInt::new(py, number).into_any(),
-                Err(_) if self.exact && !number.contains(['e', '.']) => {
-                    let int = py.get_type::<PyInt>();
-                    int.call1((&**number,))?
+            Cell::Number(number) => match number.as_decimal() {
+                Some((whole, 0)) if self.exact || i64::try_from(whole).is_ok() => {
+                    PyInt::new(py, whole).into_any()
                 }
-                Err(_) if self.exact => decimal.call1((&**number,))?,
-                Err(_) => number.as_f64().into_pyobject(py)?.into_any(),
+                _ if self.exact && !number.text().contains(['e', '.']) => {
+                    let int = py.get_type::<PyInt>();
+                    int.call1((number.text(),))?
+                }
+                _ if self.exact => decimal.call1((number.text(),))?,
+                _ => number.as_f64().into_pyobject(py)?.into_any(),
             },
         })
     }

@@ -112,10 +112,10 @@ pub(crate) enum Numeral {
 }
 
 impl Numeral {
-    pub(crate) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
-            Numeral::Decimal(digits) => digits,
-            Numeral::Special(special) => special.text(),
+            Numeral::Decimal(digits) => digits.text(),
+            Numeral::Special(special) => special.text().into(),
         }
     }
 }

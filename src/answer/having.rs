@@ -170,8 +170,8 @@ impl Operand for Tested<'_> {
             Outcome::Time(time) => Cow::Borrowed(text_of(time)),
             number => {
                 let printed = number.printed(self.rounding);
-                let text = printed.as_ref().map_or("", Numeral::text);
-                text.as_bytes().to_vec().into()
+                let text = printed.as_ref().map(Numeral::text);
+                text.unwrap_or_default().into_owned().into_bytes().into()
             }
         }
     }

@@ -174,7 +174,8 @@ fn written(text: &[u8]) -> Option<Rational> {
 
 /// What numbers of so many digits after the point are multiples of.
 fn last_digit(digits: &Rational) -> Option<Rational> {
-    let digits = digits.cut(0, Cut::Truncate).digits().parse::<i32>().ok()?;
+    let digits = digits.cut(0, Cut::Truncate).digits().as_decimal();
+    let digits = i32::try_from(digits.filter(|(_, scale)| *scale == 0)?.0).ok()?;
     let power = Number::new(10_i128.checked_pow(digits.unsigned_abs().min(36))?, 0);
     match digits < 0 {
         true => Some(power.into()),

@@ -86,7 +86,7 @@ impl Value<'_> {
             Value::Null => {}
             Value::Number(number) => {
                 let number = stored(number)?.exact().shortest();
-                to.extend_from_slice(number.digits().as_bytes());
+                number.digits().push(to);
             }
             Value::Text(text) => to.extend_from_slice(text),
             Value::Truth(true) => to.extend_from_slice(b"true"),

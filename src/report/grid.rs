@@ -281,7 +281,7 @@ impl Grid<'_> {
             text.clear();
             for_rows(self.rows, rows, self.columns, |at, cells| {
                 let fits =
-                    text.len() < most && cells.iter().map(Cell::len).sum::<usize>() <= row_most;
+                    text.len() < most && cells.iter().map(Cell::len_max).sum::<usize>() <= row_most;
                 if fits {
                     row(at, cells, text);
                 }

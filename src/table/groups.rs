@@ -142,9 +142,14 @@ impl Groups {
         Some((lanes, lanes.orders()?))
     }
 
+    /// Whether all keys are known to be whole numbers, or empty.
+    pub(crate) fn are_whole_numbers(&self) -> bool {
+        self.orders().is_some_and(|(_, orders)| orders.numbers)
+    }
+
     /// Leaves only those parts of keys to be compared as numbers that are numbers, or empty, in all of these groups.
     pub(crate) fn narrow(&self, order: &mut KeyOrder, groups: &[Group]) {
-        if self.orders().is_some_and(|(_, orders)| orders.numbers) {
+        if self.are_whole_numbers() {
             return;
         }
         order.narrow(|order, at| {

@@ -225,17 +225,15 @@ impl Columns {
         }
     }
 
-    /// What an aggregate takes from lanes; `None` if it sees each value.
-    pub(crate) fn kept(&self, served: Served, lanes: &[i64]) -> Option<Kept> {
-        match served {
-            Served::Values(..) | Served::Shared => None,
-            Served::Lanes(None) => Some(Kept {
+    /// What an aggregate takes from lanes, of a column if it has one.
+    #[inline]
+    pub(crate) fn kept(&self, source: Option<usize>, lanes: &[i64]) -> Kept {
+        match source {
+            None => Kept {
                 known: rows_of(lanes[0]),
                 ..Kept::default()
-            }),
-            Served::Lanes(Some(source)) => {
-                Some(self.layout.kept(lanes, source, self.scales[source]))
-            }
+            },
+            Some(source) => self.layout.kept(lanes, source, self.scales[source]),
         }
     }
 
@@ -255,8 +253,8 @@ impl Columns {
             table.group(key)
         });
         for (at, aggregate) in plan.aggregates.iter().enumerate() {
-            if let Some(kept) = self.kept(aggregate.served, lanes) {
-                table.absorb(group, at, &kept);
+            if let Served::Lanes(source) = aggregate.served {
+                table.absorb(group, at, &self.kept(source, lanes));
             }
         }
     }

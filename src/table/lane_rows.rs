@@ -10,7 +10,7 @@ use crate::table::entries::{EntryTable, Refused};
 use crate::table::entry_order::{Orders, Place};
 use crate::table::key::KeyForm;
 use crate::table::lane_groups::{LaneGroups, empty};
-use crate::table::lane_plan::{Columns, KeyParts, LanePlan};
+use crate::table::lane_plan::{Columns, KeyParts, LanePlan, Served};
 use crate::table::merged::Merged;
 use crate::table::shared::{Drained, Shard};
 use crate::table::states::{Group, ORDER_BYTES, Table, parts};
@@ -212,12 +212,12 @@ impl LaneRows {
         self.plan.aggregates[aggregate].kind.encode(&kept, to);
     }
 
+    #[inline]
     fn kept(&self, place: Place, aggregate: usize) -> Kept {
-        let lanes = self.groups.lanes(place);
-        let kept = self
-            .columns
-            .kept(self.plan.aggregates[aggregate].served, lanes);
-        kept.expect("all aggregates have lanes")
+        let Served::Lanes(source) = self.plan.aggregates[aggregate].served else {
+            unreachable!("all aggregates have lanes");
+        };
+        self.columns.kept(source, self.groups.lanes(place))
     }
 
     /// Fetches a group into the cache.

@@ -74,7 +74,9 @@ fn value(value: &Owned, is_estimate: bool, width: usize) -> Owned {
     match value {
         Owned::Null => Owned::Text(Vec::new()),
         Owned::Text(text) => Owned::Text(cut(&visible(text), width).into()),
-        Owned::Number(digits) => Owned::Text(cut(&estimate(is_estimate, digits), width).into()),
+        Owned::Number(digits) => {
+            Owned::Text(cut(&estimate(is_estimate, &digits.text()), width).into())
+        }
     }
 }
 

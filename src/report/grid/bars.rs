@@ -53,7 +53,7 @@ impl Extremes {
 /// A number as a double, unless that isn't finite.
 pub(super) fn value(cell: &Cell<'_>) -> Option<f64> {
     match cell {
-        Cell::Number(number) => number.parse().ok().filter(|value: &f64| value.is_finite()),
+        Cell::Number(number) => Some(number.as_f64()).filter(|value| value.is_finite()),
         Cell::Null | Cell::Total | Cell::Text(_) | Cell::Json(_) => None,
     }
 }

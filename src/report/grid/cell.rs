@@ -30,17 +30,17 @@ impl Cell<'_> {
             Cell::Null => (),
             Cell::Total => push_text(TOTAL.as_bytes(), out),
             Cell::Text(text) | Cell::Json(text) => push_text(text, out),
-            Cell::Number(number) => out.extend_from_slice(number.as_bytes()),
+            Cell::Number(number) => number.push(out),
         }
     }
 
-    /// Bytes that it has.
-    pub(super) fn len(&self) -> usize {
+    /// The most bytes of its text.
+    pub(super) fn len_max(&self) -> usize {
         match self {
             Cell::Null => 0,
             Cell::Total => TOTAL.len(),
             Cell::Text(text) | Cell::Json(text) => text.len(),
-            Cell::Number(number) => number.as_bytes().len(),
+            Cell::Number(number) => number.len_max(),
         }
     }
 }

@@ -32,9 +32,9 @@ impl Column {
             Cell::Total => self.text = self.text.max(TOTAL.len()),
             Cell::Text(text) | Cell::Json(text) => self.text = self.text.max(width(&visible(text))),
             Cell::Number(number) => {
-                let (whole, fraction) = split(number);
-                self.whole = self.whole.max(whole.len());
-                self.fraction = self.fraction.max(fraction.len());
+                let (whole, fraction) = number.lengths();
+                self.whole = self.whole.max(whole);
+                self.fraction = self.fraction.max(fraction);
                 self.has_numbers = true;
             }
         }

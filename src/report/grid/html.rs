@@ -166,7 +166,7 @@ pub(super) fn write(
                 Cell::Null => text.extend_from_slice(b"<td></td>"),
                 Cell::Number(number) => {
                     text.extend_from_slice(b"<td class=\"n\">");
-                    text.extend_from_slice(number.as_bytes());
+                    number.push(text);
                     text.extend_from_slice(b"</td>");
                 }
                 Cell::Total => push_text_cell(TOTAL.as_bytes(), text),

@@ -33,7 +33,10 @@ impl Labels {
                 Cell::Null | Cell::Total => out.extend_from_slice(b"null"),
                 Cell::Text(text) => push_text(text, out),
                 Cell::Json(json) => out.extend_from_slice(json),
-                Cell::Number(number) => push_number(number, out),
+                Cell::Number(number) => match number.given() {
+                    Some(text) => push_number(text, out),
+                    None => number.push(out),
+                },
             }
         }
         out.push(b'}');

@@ -7,20 +7,26 @@ use rayon::prelude::*;
 
 use crate::report::grid::cell::{Cell, Rows};
 
-/// Rows whose text is made at once.
-pub(super) const ROWS: usize = 512;
+/// The fewest and the most rows whose text is made at once, and the parts of an answer between.
+pub(super) const ROWS: Range<usize> = 512..4096;
+const PARTS: usize = 64;
 
 /// How many rows ahead of their turn rows are prefetched.
 const AHEAD: usize = 16;
 
 /// How many parts so many rows are.
 pub(super) fn parts(rows: usize) -> usize {
-    rows.div_ceil(ROWS)
+    rows.div_ceil(rows_of_part(rows))
 }
 
 /// The rows of a part.
 pub(super) fn range(part: usize, rows: usize) -> Range<usize> {
-    part * ROWS..rows.min((part + 1) * ROWS)
+    let each = rows_of_part(rows);
+    part * each..rows.min((part + 1) * each)
+}
+
+fn rows_of_part(rows: usize) -> usize {
+    (rows / PARTS).clamp(ROWS.start, ROWS.end)
 }
 
 /// Gives some rows to `each`, with their numbers, until it doesn't take one. Returns the first that wasn't taken. Rows that

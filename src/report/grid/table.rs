@@ -32,14 +32,14 @@ pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
 pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
     let mut line = Line::new(out);
     for (cell, column) in cells.iter().zip(columns) {
-        let mut number = |number| {
+        let mut number = |number: &str| {
             let (whole, fraction) = split(number);
             let after = column.fraction - fraction.len();
             let before = column.width() - column.fraction - whole.len();
             line.put(before, number, after + GAP);
         };
         match cell {
-            Cell::Number(text) => number(text),
+            Cell::Number(digits) => number(&digits.text()),
             Cell::Null if column.has_numbers => number(NULL),
             Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
             Cell::Total => line.put(0, TOTAL, column.width() - TOTAL.len() + GAP),
@@ -72,7 +72,7 @@ pub(super) fn upright(names: &[Vec<u8>], cells: &[Cell<'_>], is_first: bool, out
         match cell {
             Cell::Null => line.put(0, NULL, 0),
             Cell::Total => line.put(0, TOTAL, 0),
-            Cell::Number(number) => line.put(0, number, 0),
+            Cell::Number(number) => line.put(0, &number.text(), 0),
             Cell::Text(text) | Cell::Json(text) => line.put(0, &visible(text), 0),
         }
         line.end();

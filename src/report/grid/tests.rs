@@ -353,7 +353,14 @@ fn many(rows: usize) -> Answer {
 fn any_number_of_rows_is_written_by_any_number_of_threads() {
     let names = names(&["key", "count", "mean"]);
     let pools = [pool(1), pool(3)];
-    for rows in [0, 1, ROWS - 1, ROWS, ROWS + 1, 20 * ROWS + 7] {
+    for rows in [
+        0,
+        1,
+        ROWS.start - 1,
+        ROWS.start,
+        ROWS.start + 1,
+        20 * ROWS.start + 7,
+    ] {
         let answer = many(rows);
         check(&names, &answer, None);
         let tabs = |row: &Vec<Owned>| match &row[0] {
@@ -381,7 +388,7 @@ fn any_number_of_rows_is_written_by_any_number_of_threads() {
 
 #[test]
 fn a_failed_write_ends_the_answer() {
-    let (names, answer) = (names(&["key", "count", "mean"]), many(20 * ROWS));
+    let (names, answer) = (names(&["key", "count", "mean"]), many(20 * ROWS.start));
     let pool = pool(2);
     for &format in GridFormat::ALL {
         for pool in [None, Some(&pool)] {

@@ -15,8 +15,7 @@ use rayon::ThreadPool;
 use ringfold_read::internals::visible;
 
 use crate::report::grid::cell::{Cell, Rows};
-use crate::report::grid::columns::split;
-use crate::report::grid::digits::{self, LONG_DIGITS};
+use crate::report::grid::digits::{Digits, LONG_DIGITS};
 use crate::report::grid::json::unique;
 use crate::report::grid::parts::{fold_columns, for_rows};
 
@@ -97,7 +96,7 @@ impl<R: Rows> Iterator for Batches<R> {
         self.at = for_rows(&self.rows, range, columns.len(), |_, cells| {
             let fits = bytes < BATCH_BYTES;
             if fits {
-                bytes += cells.iter().map(Cell::len).sum::<usize>();
+                bytes += cells.iter().map(Cell::len_max).sum::<usize>();
                 let columns = columns.iter_mut().zip(cells);
                 columns.for_each(|(column, cell)| column.push(cell));
             }
@@ -190,10 +189,10 @@ impl CellKinds {
             }
             Cell::Number(number) => {
                 self.numbers = true;
-                self.doubles |= number.contains('e');
-                let (whole, fraction) = split(number);
-                self.whole = self.whole.max(whole.trim_start_matches('-').len());
-                self.fraction = self.fraction.max(fraction.len().saturating_sub(1));
+                let (whole, fraction) = number.lengths();
+                self.doubles |= number.given().is_some_and(|text| text.contains('e'));
+                self.whole = self.whole.max(whole - usize::from(number.is_negative()));
+                self.fraction = self.fraction.max(fraction.saturating_sub(1));
             }
         }
     }
@@ -231,7 +230,7 @@ fn decimal(digits: usize, scale: usize) -> DataType {
 enum Column {
     Null(usize),
     Int(Int64Builder),
-    Decimal(Decimal128Builder, usize),
+    Decimal(Decimal128Builder, u32),
     Double(Float64Builder),
     Text(StringBuilder),
     Bytes(BinaryBuilder),
@@ -245,7 +244,7 @@ impl Column {
             DataType::Int64 => Column::Int(Int64Builder::new()),
             DataType::Decimal128(_, scale) => {
                 let builder = Decimal128Builder::new().with_data_type(data_type.clone());
-                Column::Decimal(builder, *scale as usize)
+                Column::Decimal(builder, *scale as u32)
             }
             DataType::Float64 => Column::Double(Float64Builder::new()),
             DataType::Binary => Column::Bytes(BinaryBuilder::new()),
@@ -255,25 +254,44 @@ impl Column {
 
     /// Appends a cell. The type was found from it, too.
     fn push(&mut self, cell: &Cell<'_>) {
-        let bytes = match cell {
-            Cell::Null | Cell::Total => None,
-            Cell::Text(text) | Cell::Json(text) => Some(*text),
-            Cell::Number(number) => Some(number.as_bytes()),
+        let text = match cell {
+            Cell::Null | Cell::Total => return self.push_null(),
+            Cell::Text(text) | Cell::Json(text) => text,
+            Cell::Number(number) => return self.push_number(number),
         };
-        let text = || bytes.map(|bytes| std::str::from_utf8(bytes).expect("looked at"));
+        let utf8 = || std::str::from_utf8(text).expect("looked at");
+        match self {
+            // It has no digits.
+            Column::Double(values) => values.append_value(utf8().parse().expect("a double")),
+            Column::Text(values) => values.append_value(utf8()),
+            Column::Bytes(values) => values.append_value(text),
+            Column::Null(_) | Column::Int(_) | Column::Decimal(..) => unreachable!("a text"),
+        }
+    }
+
+    fn push_number(&mut self, number: &Digits<'_>) {
+        let units = |digits: u32| {
+            let (units, scale) = number.as_decimal().expect("few digits");
+            units * 10_i128.pow(digits - scale)
+        };
+        match self {
+            Column::Int(values) => values.append_value(units(0) as i64),
+            Column::Decimal(values, scale) => values.append_value(units(*scale)),
+            Column::Double(values) => values.append_value(number.as_f64()),
+            Column::Text(values) => values.append_value(number.text()),
+            Column::Bytes(values) => values.append_value(number.text().as_bytes()),
+            Column::Null(_) => unreachable!("a number"),
+        }
+    }
+
+    fn push_null(&mut self) {
         match self {
             Column::Null(count) => *count += 1,
-            Column::Int(values) => {
-                values.append_option(text().map(|text| text.parse().expect("few digits")));
-            }
-            Column::Decimal(values, scale) => {
-                values.append_option(text().map(|text| digits::mantissa(text, *scale)));
-            }
-            Column::Double(values) => {
-                values.append_option(text().map(|text| text.parse().expect("a double")));
-            }
-            Column::Text(values) => values.append_option(text()),
-            Column::Bytes(values) => values.append_option(bytes),
+            Column::Int(values) => values.append_null(),
+            Column::Decimal(values, _) => values.append_null(),
+            Column::Double(values) => values.append_null(),
+            Column::Text(values) => values.append_null(),
+            Column::Bytes(values) => values.append_null(),
         }
     }
 
