@@ -760,6 +760,31 @@ const ROWS: &[Row] = &[
         then: "cat f | {}",
         answer: "city,count\nBern,2\nOslo,1\nRome,1\n",
     },
+    // What is fetched isn't the matter of a test: it is a file.
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -k city https://a.example/orders.csv",
+        says: "`curl -sSfL https://a.example/orders.csv | ringfold aggregate -k city -`",
+        then: "curl() { cat orders.csv; }; {}",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -k city s3://a/orders.csv",
+        says: "`aws s3 cp s3://a/orders.csv - | ringfold aggregate -k city -`",
+        then: "aws() { cat orders.csv; }; {}",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
+        run: "ringfold aggregate -k city gs://a/orders.csv",
+        says: "`gcloud storage cat gs://a/orders.csv | ringfold aggregate -k city -`",
+        then: "gcloud() { cat orders.csv; }; {}",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
 ];
 
 /// Advice that needs a kernel, a device or a limit which a test of the program alone doesn't have.

@@ -16,10 +16,29 @@ pub(super) fn error(error: &Error) -> String {
         file: error.file(),
         is_decompressed: error.is_decompressed(),
     });
-    match error.file().filter(|_| error.errno() == Some(libc::EISDIR)) {
-        Some(directory) => format!("{line}: {}", files_of(directory)),
+    let advice = match (error.file(), error.errno()) {
+        (Some(directory), Some(libc::EISDIR)) => Some(files_of(directory)),
+        (Some(address), Some(libc::ENOENT)) => fetched(address),
+        _ => None,
+    };
+    match advice {
+        Some(advice) => format!("{line}: {advice}"),
         None => line,
     }
+}
+
+/// What to do about an address: another program fetches it.
+fn fetched(address: &str) -> Option<String> {
+    let (scheme, _) = address.split_once("://")?;
+    let name = quoted(address);
+    let program = match scheme {
+        "http" | "https" | "ftp" | "file" => format!("curl -sSfL {name}"),
+        "s3" => format!("aws s3 cp {name} -"),
+        "gs" => format!("gcloud storage cat {name}"),
+        _ => return None,
+    };
+    let again = again::with_file(address, "-", None)?;
+    Some(format!("try `{program} | {again}`"))
 }
 
 /// What to do about a directory.
