@@ -145,6 +145,7 @@ impl StoredForm {
             while let Some((groups, group)) =
                 rows.next_if(|_| some.len() < AT_ONCE && bytes < BLOCK_BYTES)
             {
+                groups.prefetch(group);
                 bytes += groups.bytes_of(group);
                 some.push((groups, group));
             }

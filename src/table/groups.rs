@@ -111,7 +111,7 @@ impl Groups {
     }
 
     /// Fetches what is known of a group, and where its key is, into the cache.
-    fn prefetch(&self, group: Group) {
+    pub(crate) fn prefetch(&self, group: Group) {
         match (group.lanes(), &self.lanes) {
             (Some(place), Some(lanes)) => lanes.prefetch(place),
             _ => self.table.prefetch(group),
