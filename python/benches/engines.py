@@ -3,8 +3,10 @@
     python benches/engines.py --runs 3 --output figures.json
 
 It generates two files of lines `key;value`, keeps them in the page cache, and starts two workers of one thread of each engine. The
-program with two threads, ringfold on the engine, and the engine's own CSV reader are asked in turns, after one round that warms up.
-Answers are compared. Times are wall times, without the start of workers.
+program with two threads and ringfold on the engine are asked in turns, after one round that warms up, and then in the same way
+ringfold and the engine's own CSV reader.
+Answers are compared. Times are wall times until the answer is there, as the text that the program writes, as ringfold's own, as
+tables of Arrow, or as a DataFrame of pandas; the start of workers isn't counted.
 """
 
 from __future__ import annotations
@@ -26,34 +28,45 @@ import ringfold
 ASKED: dict[str, Any] = {"by": "1", "agg": ["min:2", "mean:2", "max:2"], "header": False, "delimiter": ";"}
 SHARDS = 8
 Rows = list[tuple[str, float, float, float]]
-Way = Callable[[str], Rows]
+# Asks a file; what it returns makes rows of the answer, which isn't timed.
+Way = Callable[[str], Callable[[], Rows]]
 
 
-def program(path: str) -> Rows:
+def program(path: str) -> Callable[[], Rows]:
     """The program with two threads."""
     query = ringfold.Query(**ASKED, threads=2)
     words = [sys.executable, "-m", "ringfold", "aggregate", "-q", "-f", "tsv", *query.flags(), path]
     out = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    rows = [line.split("\t") for line in out.splitlines()[1:]]
-    return [(key, float(low), float(mean), float(high)) for key, low, mean, high in rows]
+
+    def rows() -> Rows:
+        lines = [line.split("\t") for line in out.splitlines()[1:]]
+        return [(key, float(low), float(mean), float(high)) for key, low, mean, high in lines]
+
+    return rows
 
 
-def rows_of(tables: list[Any]) -> Rows:
+def tables(found: list[Any]) -> Callable[[], Rows]:
     """The rows of Arrow tables."""
-    found: Rows = []
-    for table in tables:
-        columns = [table.column(0).to_pylist(), *([float(x) for x in table.column(at).to_pylist()] for at in (1, 2, 3))]
-        found += zip(*columns)
-    return found
+
+    def rows() -> Rows:
+        return [
+            row
+            for table in found
+            for row in zip(table.column(0).to_pylist(), *(map(float, table.column(at).to_pylist()) for at in (1, 2, 3)))
+        ]
+
+    return rows
 
 
-def as_rows(frame: Any) -> Rows:
+def frame(found: Any) -> Callable[[], Rows]:
     """The rows of a DataFrame of pandas."""
-    return list(frame.itertuples(index=False, name=None))
+    return lambda: [
+        (key, float(low), float(mean), float(high)) for key, low, mean, high in found.itertuples(index=False, name=None)
+    ]
 
 
-def answer(found: ringfold.Answer) -> Rows:
-    return list(found.rows(exact=False))
+def answer(found: ringfold.Answer) -> Callable[[], Rows]:
+    return lambda: list(found.rows(exact=False))
 
 
 def processes() -> tuple[dict[str, Way], Callable[[], None]]:
@@ -77,15 +90,15 @@ def ray() -> tuple[dict[str, Way], Callable[[], None]]:
     ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
 
-    def own(path: str) -> Rows:
+    def own(path: str) -> Callable[[], Rows]:
         read = pyarrow.csv.ReadOptions(column_names=["key", "value"])
         data = ray.data.read_csv(path, read_options=read, parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
         found = data.groupby("key").aggregate(Min("value"), Mean("value"), Max("value")).to_pandas()
-        return as_rows(found[["key", "min(value)", "mean(value)", "max(value)"]])
+        return frame(found[["key", "min(value)", "mean(value)", "max(value)"]])
 
     return {
         "aggregate": lambda path: answer(ringfold.ray.aggregate(path, **ASKED)),
-        "shards": lambda path: rows_of(ray.get(ringfold.ray.shards(path, SHARDS, **ASKED))),
+        "shards": lambda path: tables(ray.get(ringfold.ray.shards(path, SHARDS, **ASKED))),
         "own": own,
     }, ray.shutdown
 
@@ -100,11 +113,11 @@ def dask() -> tuple[dict[str, Way], Callable[[], None]]:
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit="8GiB")
     client = Client(cluster)
 
-    def own(path: str) -> Rows:
+    def own(path: str) -> Callable[[], Rows]:
         data = dask.dataframe.read_csv(path, sep=";", header=None, names=["key", "value"], blocksize="64MB")
         parts = SHARDS if "keys" in path else 1
         found = data.groupby("key").value.agg(["min", "mean", "max"], split_out=parts)
-        return as_rows(found.reset_index().compute())
+        return frame(found.reset_index().compute())
 
     def end() -> None:
         client.close()
@@ -112,7 +125,7 @@ def dask() -> tuple[dict[str, Way], Callable[[], None]]:
 
     return {
         "aggregate": lambda path: answer(ringfold.dask.aggregate(path, **ASKED, client=client)),
-        "shards": lambda path: rows_of(client.gather(ringfold.dask.shards(path, SHARDS, **ASKED, client=client))),
+        "shards": lambda path: tables(client.gather(ringfold.dask.shards(path, SHARDS, **ASKED, client=client))),
         "own": own,
     }, end
 
@@ -123,18 +136,18 @@ def spark() -> tuple[dict[str, Way], Callable[[], None]]:
 
     import ringfold.spark
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local-cluster[2,1,6144]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.executor.memory", "6g").config("spark.sql.shuffle.partitions", str(SHARDS))
     session = builder.config("spark.sql.execution.arrow.pyspark.enabled", "true").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
 
-    def own(path: str) -> Rows:
+    def own(path: str) -> Callable[[], Rows]:
         data = session.read.csv(path, sep=";", schema="key string, value double")
-        return as_rows(data.groupBy("key").agg(of.min("value"), of.avg("value"), of.max("value")).toPandas())
+        return frame(data.groupBy("key").agg(of.min("value"), of.avg("value"), of.max("value")).toPandas())
 
-    def shards(path: str) -> Rows:
-        found = as_rows(ringfold.spark.dataframe(session, path, SHARDS, **ASKED).toPandas())
-        return [(key, float(low), float(mean), float(high)) for key, low, mean, high in found]
+    def shards(path: str) -> Callable[[], Rows]:
+        return frame(ringfold.spark.dataframe(session, path, SHARDS, **ASKED).toPandas())
 
     return {
         "aggregate": lambda path: answer(ringfold.spark.aggregate(session, path, **ASKED)),
@@ -168,8 +181,9 @@ def measured(ways: dict[str, Way], path: str, runs: int) -> dict[str, list[float
             if round_:
                 seconds[name].append(took)
                 continue
-            want = want or rows
-            compare(name, want, rows)
+            got = rows()
+            want = want or got
+            compare(name, want, got)
     return seconds
 
 
@@ -204,15 +218,18 @@ def main() -> None:
                 ):
                     if question not in ways:
                         continue
-                    asked = {"program": program, "ringfold": ways[question]} | ({"own": ways["own"]} if "own" in ways else {})
-                    seconds = measured(asked, path, args.runs)
-                    figures[f"{engine}, {label}"] = seconds
-                    mid = {name: statistics.median(of) for name, of in seconds.items()}
-                    own = f"{mid['own']:.1f} | {mid['own'] / mid['ringfold']:.1f}" if "own" in mid else "|"
-                    print(
-                        f"| {engine} | {label} | {mid['ringfold']:.2f} | {mid['ringfold'] / mid['program']:.2f} | {own} |",
-                        flush=True,
-                    )
+                    ours = ways[question]
+                    beside = measured({"program": program, "ringfold": ours}, path, args.runs)
+                    mid = statistics.median(beside["ringfold"])
+                    line = f"| {engine} | {label} | {mid:.2f} | {mid / statistics.median(beside['program']):.2f} |"
+                    figures[f"{engine}, {label}"] = beside
+                    if "own" in ways:
+                        # Not in the same rounds: an engine's reader may end the workers, and new ones start slowly.
+                        beside = measured({"ringfold": ours, "own": ways["own"]}, path, args.runs)
+                        mid = statistics.median(beside["own"])
+                        line += f" {mid:.1f} | {mid / statistics.median(beside['ringfold']):.1f} |"
+                        figures[f"{engine}, {label}, own reader"] = beside
+                    print(line if "own" in ways else line + " | |", flush=True)
             finally:
                 end()
         if args.output:
