@@ -13,7 +13,7 @@ use ringfold_read::internals::prefetch;
 use crate::aggregate::digest::ZERO;
 use crate::aggregate::lanes::Kept;
 use crate::aggregate::share::Share;
-use crate::aggregate::state::{Outcome, States, Value};
+use crate::aggregate::state::{Outcome, Ratio, States, Value};
 use crate::decimal::number::Exact;
 use crate::partial::column::{ColumnView, Gathered as Column};
 use crate::sketch::few::Few;
@@ -309,6 +309,10 @@ impl States for Bags {
 
     fn finish(&self, group: usize, _: Option<Share>, _: u32) -> Outcome<'_> {
         Outcome::Number(Exact::small(self.count(group).into(), 0))
+    }
+
+    fn ratio(&self, group: usize) -> Option<Ratio> {
+        Some(Ratio::number(self.count(group), 0))
     }
 
     fn encode(&self, group: usize, to: &mut [Column]) {

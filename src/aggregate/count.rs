@@ -32,6 +32,10 @@ impl State for Count {
         Outcome::Number(Exact::small(self.0.into(), 0))
     }
 
+    fn ratio(&self) -> Option<Ratio> {
+        Some(Ratio::number(self.0, 0))
+    }
+
     fn encode(&self, to: &mut [Gathered]) {
         to[0].push_count(self.0);
     }

@@ -65,6 +65,10 @@ impl<const GREATEST: bool> State for Extreme<GREATEST> {
         }
     }
 
+    fn ratio(&self) -> Option<Ratio> {
+        Ratio::of(&self.0?.exact())
+    }
+
     fn encode(&self, to: &mut [Gathered]) {
         to[0].push_number(self.0);
     }

@@ -55,6 +55,15 @@ impl State for Mean {
         }
     }
 
+    fn ratio(&self) -> Option<Ratio> {
+        let sum = Ratio::of(&self.sum).filter(|_| self.count > 0)?;
+        Some(Ratio {
+            divisor: self.count,
+            more: MORE,
+            ..sum
+        })
+    }
+
     fn encode(&self, to: &mut [Gathered]) {
         to[0].push_count(self.count);
         to[1].push_exact(Some(&self.sum));

@@ -187,6 +187,12 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
+    /// The same as an outcome, where 128 bits are enough.
+    pub(crate) fn of(exact: &Exact) -> Option<Ratio> {
+        let (mantissa, scale) = exact.parts();
+        Some(Ratio::number(mantissa?, scale))
+    }
+
     /// One of a column's numbers, or their sum.
     pub(crate) fn number(dividend: impl Into<i128>, scale: u32) -> Ratio {
         Ratio {
@@ -200,6 +206,8 @@ impl Ratio {
     /// As [`Outcome::printed`] prints it in a column of this scale, where 64 bits are enough for that.
     pub(crate) fn digits(&self, scale: u32, rounding: Rounding) -> Option<Digits<'static>> {
         let (digits, is_up) = match rounding {
+            // It has all of its own.
+            Rounding::Own if self.scale > scale => return None,
             Rounding::Own => (scale + self.more, false),
             Rounding::Digits(digits) => (digits, false),
             Rounding::Up(digits) => (digits, true),
@@ -264,6 +272,11 @@ pub(crate) trait State: Default + Send + Sync + 'static {
     /// The outcome in a column whose numbers have up to `scale` digits after the point. It is printed with as many digits
     /// as all outcomes of the column, whatever the order of rows.
     fn finish(&self, scale: u32) -> Outcome<'_>;
+
+    /// The outcome where it is no more than a ratio and isn't null.
+    fn ratio(&self) -> Option<Ratio> {
+        None
+    }
 
     /// The outcome of a percentile.
     fn percentile(&self, share: Share, scale: u32) -> Outcome<'_> {
@@ -353,6 +366,8 @@ pub(crate) trait States: Any + Send + Sync {
     fn merge(&mut self, from: Box<dyn States>, into: &[usize]);
     /// The outcome of a group: that of a percentile, if a share is asked for.
     fn finish(&self, group: usize, share: Option<Share>, scale: u32) -> Outcome<'_>;
+    /// See [`State::ratio`].
+    fn ratio(&self, group: usize) -> Option<Ratio>;
     /// Adds a group's state to its columns.
     fn encode(&self, group: usize, to: &mut [Gathered]);
     /// One more group, with the state in a row of its columns.
@@ -420,6 +435,10 @@ impl<S: State> States for Vec<S> {
             None => self[group].finish(scale),
             Some(share) => self[group].percentile(share, scale),
         }
+    }
+
+    fn ratio(&self, group: usize) -> Option<Ratio> {
+        self[group].ratio()
     }
 
     fn encode(&self, group: usize, to: &mut [Gathered]) {

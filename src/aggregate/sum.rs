@@ -40,6 +40,10 @@ impl State for Sum {
         }
     }
 
+    fn ratio(&self) -> Option<Ratio> {
+        Ratio::of(self.0.as_ref()?)
+    }
+
     fn encode(&self, to: &mut [Gathered]) {
         to[0].push_exact(self.0.as_ref());
     }

@@ -81,13 +81,15 @@ impl Groups {
         }
     }
 
-    /// The outcome where only lanes are known of the group and it is no more than a ratio, unless it is null.
+    /// The outcome where it is no more than a ratio and isn't null.
     pub(crate) fn ratio(&self, group: Group, aggregate: usize) -> Option<Ratio> {
-        let (place, lanes) = group.lanes().zip(self.lanes.as_ref())?;
-        lanes.ratio(place, aggregate)
+        match (group.lanes(), &self.lanes) {
+            (Some(place), Some(lanes)) => lanes.ratio(place, aggregate),
+            _ => self.table.ratio(group, aggregate),
+        }
     }
 
-    /// The same in units of its column, where no group has more known of it.
+    /// The same in units of its column, where all groups are in lanes.
     pub(crate) fn units(&self, group: Group, aggregate: usize) -> Option<i128> {
         let ratio = self.ratio(group, aggregate)?;
         (self.table.len() == 0 && ratio.more == 0).then_some(ratio.dividend)

@@ -13,7 +13,7 @@ use crate::aggregate::bag::{Bags, Values};
 use crate::aggregate::definition::{Kind, Slot};
 use crate::aggregate::digest::{self, Text};
 use crate::aggregate::lanes::Kept;
-use crate::aggregate::state::{Argument, DigestRow, Outcome, State, States, Value};
+use crate::aggregate::state::{Argument, DigestRow, Outcome, Ratio, State, States, Value};
 use crate::decimal::number::Number;
 use crate::partial::column::{ColumnView, Gathered};
 use crate::table::entries::{EntryRef, KEY_UNIT_BITS};
@@ -550,6 +550,12 @@ impl Table {
         let states = &self.shards[group.shard as usize].states;
         let share = self.slots[aggregate].kind.share;
         states[self.places[aggregate]].finish(group.at as usize, share, scale)
+    }
+
+    /// The same where it is no more than a ratio and isn't null.
+    pub(crate) fn ratio(&self, group: Group, aggregate: usize) -> Option<Ratio> {
+        let states = &self.shards[group.shard as usize].states;
+        states[self.places[aggregate]].ratio(group.at as usize)
     }
 
     /// How many aggregates there are.
