@@ -221,7 +221,7 @@ impl LaneGroups {
                 let key = &text[(span & 0xffff) as usize..(span >> 16) as usize];
                 self.plan.whole_key(key, &mut whole);
                 let group = table.group(&whole);
-                for aggregate in 0..table.aggregates() {
+                for aggregate in 0..table.kinds().count() {
                     table.absorb(group, aggregate, kept);
                 }
             }

@@ -510,8 +510,7 @@ impl Table {
     }
 
     fn bags(&self, group: Group, aggregate: usize) -> &Bags {
-        let states = &self.shards[group.shard as usize].states[self.places[aggregate]];
-        let states: &dyn Any = &**states;
+        let states: &dyn Any = self.states(group, aggregate);
         states.downcast_ref().expect("an aggregate of all values")
     }
 
@@ -545,28 +544,25 @@ impl Table {
         states[self.places[aggregate]].absorb(group.at as usize, kept);
     }
 
+    /// The states of one of the aggregates, where a group's are.
+    fn states(&self, group: Group, aggregate: usize) -> &dyn States {
+        &*self.shards[group.shard as usize].states[self.places[aggregate]]
+    }
+
     /// The outcome of one of the aggregates in a group.
     pub(crate) fn finish(&self, group: Group, aggregate: usize, scale: u32) -> Outcome<'_> {
-        let states = &self.shards[group.shard as usize].states;
         let share = self.slots[aggregate].kind.share;
-        states[self.places[aggregate]].finish(group.at as usize, share, scale)
+        (self.states(group, aggregate)).finish(group.at as usize, share, scale)
     }
 
     /// The same where it is no more than a ratio and isn't null.
     pub(crate) fn ratio(&self, group: Group, aggregate: usize) -> Option<Ratio> {
-        let states = &self.shards[group.shard as usize].states;
-        states[self.places[aggregate]].ratio(group.at as usize)
-    }
-
-    /// How many aggregates there are.
-    pub(crate) fn aggregates(&self) -> usize {
-        self.slots.len()
+        self.states(group, aggregate).ratio(group.at as usize)
     }
 
     /// The state of an aggregate in a group, if it is of this type.
     pub(crate) fn state<S: State>(&self, group: Group, aggregate: usize) -> Option<&S> {
-        let shard = &self.shards[group.shard as usize];
-        let states: &dyn Any = &*shard.states[self.places[aggregate]];
+        let states: &dyn Any = self.states(group, aggregate);
         (states.downcast_ref::<Vec<S>>()?).get(group.at as usize)
     }
 
@@ -577,8 +573,7 @@ impl Table {
 
     /// Adds a group's states of one of the aggregates to their columns.
     pub(crate) fn encode(&self, group: Group, aggregate: usize, to: &mut [Gathered]) {
-        let states = &self.shards[group.shard as usize].states;
-        states[self.places[aggregate]].encode(group.at as usize, to);
+        self.states(group, aggregate).encode(group.at as usize, to);
     }
 
     /// Adds a group that isn't there yet, with the states in a row of the aggregates' columns.
