@@ -91,8 +91,11 @@ impl Groups {
 
     /// The same in units of its column, where all groups are in lanes.
     pub(crate) fn units(&self, group: Group, aggregate: usize) -> Option<i128> {
+        if self.table.len() > 0 {
+            return None;
+        }
         let ratio = self.ratio(group, aggregate)?;
-        (self.table.len() == 0 && ratio.more == 0).then_some(ratio.dividend)
+        (ratio.more == 0).then_some(ratio.dividend)
     }
 
     /// The aggregates.

@@ -59,11 +59,6 @@ pub(super) fn width(text: &str) -> usize {
     }
 }
 
-/// A number up to its point, and from there on.
-pub(super) fn split(number: &str) -> (&str, &str) {
-    number.split_at(number.find('.').unwrap_or(number.len()))
-}
-
 /// The columns of all rows.
 pub(super) fn measure(
     names: &[Vec<u8>],

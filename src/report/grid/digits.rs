@@ -164,10 +164,10 @@ impl Short {
     /// What is before the point, and after it.
     #[inline]
     fn parts(self) -> (u64, u64) {
-        match POWERS.get(self.scale()) {
-            _ if self.scale() == 0 => (self.magnitude, 0),
-            Some(power) => (self.magnitude / power, self.magnitude % power),
-            None => (0, self.magnitude),
+        match (self.scale(), 10_u64.checked_pow(self.scale() as u32)) {
+            (0, _) => (self.magnitude, 0),
+            (_, Some(power)) => (self.magnitude / power, self.magnitude % power),
+            (_, None) => (0, self.magnitude),
         }
     }
 
@@ -206,17 +206,6 @@ fn fill(mut number: u64, text: &mut [u8]) {
         *first = b'0' + (number % 10) as u8;
     }
 }
-
-/// The powers of ten.
-const POWERS: [u64; SCALE_MAX as usize] = {
-    let mut powers = [1; SCALE_MAX as usize];
-    let mut at = 1;
-    while at < powers.len() {
-        powers[at] = 10 * powers[at - 1];
-        at += 1;
-    }
-    powers
-};
 
 /// The two digits of each number up to 99.
 const PAIRS: [[u8; 2]; 100] = {

@@ -7,9 +7,9 @@ use rayon::prelude::*;
 
 use crate::report::grid::cell::{Cell, Rows};
 
-/// The fewest and the most rows whose text is made at once, and the parts of an answer between.
-pub(super) const ROWS: Range<usize> = 512..4096;
+/// How many rows are made text at once: of an answer in so many parts, but no fewer and no more than these.
 const PARTS: usize = 64;
+pub(super) const ROWS: Range<usize> = 512..4096;
 
 /// How many rows ahead of their turn rows are prefetched.
 const AHEAD: usize = 16;

@@ -3,7 +3,7 @@
 use ringfold_read::internals::visible;
 
 use crate::report::grid::cell::{Cell, TOTAL};
-use crate::report::grid::columns::{Column, NULL, split, width as text_width};
+use crate::report::grid::columns::{Column, NULL, width as text_width};
 
 /// Blanks between two columns.
 pub(super) const GAP: usize = 2;
@@ -32,15 +32,14 @@ pub(super) fn header(names: &[Vec<u8>], columns: &[Column], out: &mut Vec<u8>) {
 pub(super) fn row(columns: &[Column], cells: &[Cell<'_>], out: &mut Vec<u8>) {
     let mut line = Line::new(out);
     for (cell, column) in cells.iter().zip(columns) {
-        let mut number = |number: &str| {
-            let (whole, fraction) = split(number);
-            let after = column.fraction - fraction.len();
-            let before = column.width() - column.fraction - whole.len();
-            line.put(before, number, after + GAP);
+        let mut number = |text: &str, (whole, fraction): (usize, usize)| {
+            let after = column.fraction - fraction;
+            let before = column.width() - column.fraction - whole;
+            line.put(before, text, after + GAP);
         };
         match cell {
-            Cell::Number(digits) => number(&digits.text()),
-            Cell::Null if column.has_numbers => number(NULL),
+            Cell::Number(digits) => number(&digits.text(), digits.lengths()),
+            Cell::Null if column.has_numbers => number(NULL, (NULL.len(), 0)),
             Cell::Null => line.put(0, NULL, column.width() - NULL.len() + GAP),
             Cell::Total => line.put(0, TOTAL, column.width() - TOTAL.len() + GAP),
             Cell::Text(text) | Cell::Json(text) => {
