@@ -846,6 +846,30 @@ fn who_follows_a_hint_gets_the_answer() {
     }
 }
 
+/// No pipe is offered to what reads none.
+#[test]
+fn where_no_pipe_is_read_there_is_no_hint() {
+    let dir = dir();
+    write(dir.path(), ORDERS.0, ORDERS.1.as_bytes());
+    for line in [
+        "tune s3://a/orders.csv",
+        "bench s3://a/orders.csv",
+        "aggregate -k city --queries s3://a/queries orders.csv",
+        "aggregate -k city --queries . orders.csv",
+        "aggregate -k city --lookup s3://a/orders.csv --on city orders.csv",
+        "aggregate -k city --range 1/2 s3://a/orders.csv",
+        "aggregate -k city --range=1/2 s3://a/orders.csv",
+    ] {
+        let ended = shell(dir.path(), &format!("ringfold {line}"));
+        assert_ne!(ended.code, Some(0), "{line}");
+        assert_eq!(ended.stdout, b"", "{line}");
+        let has_cause = ["ENOENT]\n", "EISDIR]\n"]
+            .iter()
+            .any(|end| ended.stderr.ends_with(end));
+        assert!(has_cause, "{line}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn every_kind_of_hint_is_followed() {
     let mut variants = variants("src/refusal.rs", "Hint");

@@ -60,9 +60,14 @@ fn leave_out_output(words: &mut Vec<String>) {
     });
 }
 
-/// The command with `other` in the place of a file, written for a shell, and with one more flag; `None` where the file isn't among its words.
+/// The command with `other` in the place of a file, written for a shell, and with one more flag; `None` where the file isn't among
+/// its words, or a pipe would be read in parts.
 pub(super) fn with_file(file: &str, other: &str, flag: Option<&str>) -> Option<String> {
     let words = words_with(flag);
+    let is_divided = |word: &String| word == "--range" || word.starts_with("--range=");
+    if other == "-" && words.iter().any(is_divided) {
+        return None;
+    }
     let at = words.iter().rposition(|word| word == file)?;
     let words = words
         .iter()

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,9 +54,11 @@ pub(super) fn usage(why: impl Into<Cause>) -> Error {
     Error::new(Kind::Usage, why)
 }
 
-/// A failure with a file.
+/// A failure with a file that isn't an input: advice for inputs is none for it.
 pub(super) fn about(path: &Path, error: &io::Error) -> Error {
-    Error::io(error).in_file(0, &path.display().to_string().into())
+    let error = Error::io(error);
+    let name = visible(path.as_os_str().as_bytes());
+    Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 /// Writes a text to standard output.
