@@ -139,8 +139,9 @@ def test_what_shards_cannot_say() -> None:
 
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[Any]:
-    ray = pytest.importorskip("ray")
+    # Ray reads it when it is imported. Without it nodes take the host's own address, which may not reach them.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     head = {"node_ip_address": "127.0.0.1", "num_cpus": 0, "object_store_memory": 200 << 20, "include_dashboard": False}
