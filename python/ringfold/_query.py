@@ -219,12 +219,12 @@ _OF_ANSWERS: dict[str, Any] = {
 }
 
 
-def result(partial: _ringfold.Partial, query: Query | None, allow_gaps: bool) -> _ringfold.Answer:
-    """The answer of a partial. See `Partial.result`."""
+def result(partials: Iterable[_ringfold.Partial], query: Query | None, allow_gaps: bool) -> _ringfold.Answer:
+    """The answer of partials, which aren't merged to one before. See `Partial.result`."""
     query = query or Query()
     kept = {name: getattr(query, name) for name in (*_OF_ANSWERS, "memory", "spill_dir", "threads")}
     words = Query(**kept).flags() + (["--allow-gaps"] if allow_gaps else [])
-    answer = _ringfold.answer(words, [partial])
+    answer = _ringfold.answer(words, list(partials))
     heard([] if query.quiet else answer.notices)
     return answer
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from ._errors import DataError, Error, FileError, UsageError, WrongPartsError
 from ._objects import Path, is_url, size_of
-from ._query import Query, merge
-from ._ringfold import Partial
+from ._query import Query, merge, result
+from ._ringfold import Answer, Partial
 
 Files = Path | Iterable[Path | tuple[str, Path]]
 """Paths, or ``(host, path)`` for a file that lies on that host only."""
@@ -104,9 +104,9 @@ def computed_shards(query: Query, unit: Unit, shards: int) -> list[Partial]:
     return [whole.receipt(), *(whole.split(shards) if shards > 1 else [whole])]
 
 
-def ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, partials: Sequence[Partial]) -> Any:
-    """What is made of a shard."""
-    return each(query, merged(partials), shard)
+def ended(query: Query, each: Callable[[Answer, int], Any], shard: int, partials: Sequence[Partial]) -> Any:
+    """What is made of a shard's answer."""
+    return each(result(partials, query, False), shard)
 
 
 def merged(partials: Sequence[Partial]) -> Partial:
@@ -168,13 +168,13 @@ def asked_of_shards(by: Any, agg: Any, fields: dict[str, Any]) -> Query:
     return query
 
 
-def table(query: Query, partial: Partial, shard: int) -> Any:
+def table(answer: Answer, _: int) -> Any:
     """A shard as an Arrow table."""
     import pyarrow
 
-    return pyarrow.table(partial.result(query))
+    return pyarrow.table(answer)
 
 
-def frame(query: Query, partial: Partial, shard: int) -> Any:
+def frame(answer: Answer, _: int) -> Any:
     """A shard as a DataFrame of pandas."""
-    return partial.result(query).to_pandas()
+    return answer.to_pandas()

@@ -90,12 +90,12 @@ def shards(
     *,
     client: Client | None = None,
     unit: int = UNIT,
-    each: Callable[[Query, Partial, int], Any] = table,
+    each: Callable[[Answer, int], Any] = table,
     **fields: Any,
 ) -> list[Future]:
     """The answer in `n` shards of the keys, where it is too large for one machine.
 
-    Returns futures of what ``each(query, partial, shard)`` makes of them, by default Arrow tables.
+    Returns futures of what ``each(answer, shard)`` makes of them, by default Arrow tables.
     """
     client, query = client or get_client(), asked_of_shards(by, agg, fields)
     made = _made(client, files, query, unit, n)

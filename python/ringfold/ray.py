@@ -76,7 +76,7 @@ def aggregate(
     return partial(files, by, agg, unit=unit, fan_in=fan_in, **fields).result(asked(by, agg, fields))
 
 
-def _ended(query: Query, each: Callable[[Query, Partial, int], Any], shard: int, *partials: Partial) -> Any:
+def _ended(query: Query, each: Callable[[Answer, int], Any], shard: int, *partials: Partial) -> Any:
     return ended(query, each, shard, partials)
 
 
@@ -87,12 +87,12 @@ def shards(
     agg: Aggregates = (),
     *,
     unit: int = UNIT,
-    each: Callable[[Query, Partial, int], Any] = table,
+    each: Callable[[Answer, int], Any] = table,
     **fields: Any,
 ) -> list[ray.ObjectRef[Any]]:
     """The answer in `n` shards of the keys, where it is too large for one machine.
 
-    Returns references to what ``each(query, partial, shard)`` makes of them, by default Arrow tables.
+    Returns references to what ``each(answer, shard)`` makes of them, by default Arrow tables.
     """
     query = asked_of_shards(by, agg, fields)
     task = ray.remote(num_cpus=query.threads, max_retries=-1)(_ended)

@@ -153,7 +153,7 @@ impl Partial {
         allow_gaps: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = slf.py().import("ringfold._query")?.getattr("result")?;
-        function.call1((&slf, query, allow_gaps))
+        function.call1(([&slf], query, allow_gaps))
     }
 
     fn __repr__(&self) -> String {

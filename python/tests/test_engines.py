@@ -67,11 +67,11 @@ def text(answer: ringfold.Answer) -> str:
     return answer.text("csv").decode()
 
 
-def texts() -> Callable[[ringfold.Query, ringfold.Partial, int], str]:
+def texts() -> Callable[[ringfold.Answer, int], str]:
     """A function that is pickled by value: workers can't import this file."""
 
-    def text_of(query: ringfold.Query, partial: ringfold.Partial, shard: int) -> str:
-        return partial.result(query).text("csv").decode()
+    def text_of(answer: ringfold.Answer, _: int) -> str:
+        return answer.text("csv").decode()
 
     return text_of
 
