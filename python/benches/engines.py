@@ -144,10 +144,11 @@ def spark() -> tuple[dict[str, Way], Callable[[], None]]:
 
     def own(path: str) -> Callable[[], Rows]:
         data = session.read.csv(path, sep=";", schema="key string, value double")
-        return frame(data.groupBy("key").agg(of.min("value"), of.avg("value"), of.max("value")).toPandas())
+        return tables([data.groupBy("key").agg(of.min("value"), of.avg("value"), of.max("value")).toArrow()])
 
     def shards(path: str) -> Callable[[], Rows]:
-        return frame(ringfold.spark.dataframe(session, path, SHARDS, **ASKED).toPandas())
+        # Decimals aren't made objects of Python, which a DataFrame of pandas has.
+        return tables([ringfold.spark.dataframe(session, path, SHARDS, **ASKED).toArrow()])
 
     return {
         "aggregate": lambda path: answer(ringfold.spark.aggregate(session, path, **ASKED)),

@@ -9,7 +9,7 @@ from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from ._errors import Error
-from ._query import Aggregates, Columns, Query
+from ._query import Aggregates, Columns, Query, result
 from ._ringfold import Answer, Partial
 from ._work import FAN_IN, UNIT, Files, Unit, asked, asked_of_shards, computed_shards, corrected, merged, units
 
@@ -100,20 +100,24 @@ def dataframe(
         for shard, one in enumerate(row[1][1:]):
             yield shard, (row[0], one)
 
-    ends = rows.flatMap(split).groupByKey(n).map(lambda group: (_merged(group[1]).to_bytes(),))
+    def ended(group: tuple[int, Any]) -> tuple[bytes]:
+        partials = [one for _, one in sorted(group[1], key=lambda item: item[0])]
+        found = pyarrow.table(result(partials, query, False))
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, found.schema) as stream:
+            stream.write_table(found)
+        return (sink.getvalue().to_pybytes(),)
+
+    ends = rows.flatMap(split).groupByKey(n).map(ended)
     ends.persist(StorageLevel.DISK_ONLY)
-
-    def table(data: Any) -> Any:
-        return pyarrow.table(Partial.from_bytes(data).result(query))
-
     # A column's type is known when all its values are.
-    found = ends.map(lambda row: table(row[0]).schema).collect()
+    found = ends.map(lambda row: pyarrow.ipc.open_stream(row[0]).schema).collect()
     schema = from_arrow_schema(pyarrow.unify_schemas(found, promote_options="permissive"))
     wanted = to_arrow_schema(schema)
 
-    def ended(batches: Iterator[Any]) -> Iterator[Any]:
+    def tables(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for data in batch.column(0):
-                yield from table(data.as_py()).cast(wanted).to_batches()
+                yield from pyarrow.ipc.open_stream(data.as_buffer()).read_all().cast(wanted).to_batches()
 
-    return spark.createDataFrame(ends, "partial binary").mapInArrow(ended, schema)
+    return spark.createDataFrame(ends, "shard binary").mapInArrow(tables, schema)
