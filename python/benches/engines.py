@@ -147,7 +147,7 @@ def spark() -> tuple[dict[str, Way], Callable[[], None]]:
         return tables([data.groupBy("key").agg(of.min("value"), of.avg("value"), of.max("value")).toArrow()])
 
     def shards(path: str) -> Callable[[], Rows]:
-        # Decimals aren't made objects of Python, which a DataFrame of pandas has.
+        # A DataFrame of pandas makes an object of Python of each decimal.
         return tables([ringfold.spark.dataframe(session, path, SHARDS, **ASKED).toArrow()])
 
     return {

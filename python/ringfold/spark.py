@@ -9,9 +9,9 @@ from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from ._errors import Error
-from ._query import Aggregates, Columns, Query, result
+from ._query import Aggregates, Columns, Query
 from ._ringfold import Answer, Partial
-from ._work import FAN_IN, UNIT, Files, Unit, asked, asked_of_shards, computed_shards, corrected, merged, units
+from ._work import FAN_IN, UNIT, Files, Unit, asked, asked_of_shards, computed_shards, corrected, ended, merged, table, units
 
 Row = tuple[int, list[Partial]]
 """The number of a unit, its receipt, and its partial or the shards of it."""
@@ -53,8 +53,8 @@ def _made(spark: SparkSession, files: Files, query: Query, unit: int, shards: in
     return rows
 
 
-def _merged(items: Any) -> Partial:
-    return merged([partial for _, partial in sorted(items, key=lambda item: item[0])])
+def _in_order(items: Any) -> list[Partial]:
+    return [partial for _, partial in sorted(items, key=lambda item: item[0])]
 
 
 def partial(
@@ -76,8 +76,8 @@ def partial(
         # Neighbours together: `treeReduce` mixes the order of the files, which `first` and `last` go by.
         count = -(-count // fan_in)
         groups = made.map(lambda item: (item[0] // fan_in, item)).groupByKey(count)
-        made = groups.map(lambda group: (group[0], _merged(group[1])))
-    return _merged(made.collect())
+        made = groups.map(lambda group: (group[0], merged(_in_order(group[1]))))
+    return merged(_in_order(made.collect()))
 
 
 def aggregate(spark: SparkSession, files: Files, by: Columns = (), agg: Aggregates = (), **fields: Any) -> Answer:
@@ -100,15 +100,14 @@ def dataframe(
         for shard, one in enumerate(row[1][1:]):
             yield shard, (row[0], one)
 
-    def ended(group: tuple[int, Any]) -> tuple[bytes]:
-        partials = [one for _, one in sorted(group[1], key=lambda item: item[0])]
-        found = pyarrow.table(result(partials, query, False))
+    def stream(answer: Answer, shard: int) -> bytes:
+        found = table(answer, shard)
         sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, found.schema) as stream:
-            stream.write_table(found)
-        return (sink.getvalue().to_pybytes(),)
+        with pyarrow.ipc.new_stream(sink, found.schema) as out:
+            out.write_table(found)
+        return bytes(sink.getvalue())
 
-    ends = rows.flatMap(split).groupByKey(n).map(ended)
+    ends = rows.flatMap(split).groupByKey(n).map(lambda group: (ended(query, stream, group[0], _in_order(group[1])),))
     ends.persist(StorageLevel.DISK_ONLY)
     # A column's type is known when all its values are.
     found = ends.map(lambda row: pyarrow.ipc.open_stream(row[0]).schema).collect()

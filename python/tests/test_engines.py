@@ -367,6 +367,9 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark")
     from pyspark.sql import SparkSession
 
+    # Executors start the first `python3` in PATH otherwise, which may not have ringfold.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
     session = builder.config("spark.sql.shuffle.partitions", "3").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
