@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,12 @@ from ._ringfold import Answer, Partial
 from ._work import FAN_IN, UNIT, Files, Unit, asked, computed_shards, corrected, merged, tree, units
 
 
+def _environment(variables: dict[str, str]) -> None:
+    """Sets the variables of this process: the fork server has those of the time at which it was started."""
+    os.environ.clear()
+    os.environ.update(variables)
+
+
 @contextmanager
 def _pool(executor: Executor | None, processes: int | None) -> Iterator[Executor]:
     if executor is not None:
@@ -20,7 +27,8 @@ def _pool(executor: Executor | None, processes: int | None) -> Iterator[Executor
         return
     # `fork` copies a process in which threads may hold locks.
     context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    variables = dict(os.environ)
+    with ProcessPoolExecutor(processes, context, _environment, (variables,)) as pool:
         yield pool
 
 

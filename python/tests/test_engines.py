@@ -93,6 +93,13 @@ def test_by_processes(files: list[str], want: str) -> None:
     assert text(local.aggregate(files, **BY, processes=2, unit=UNIT)) == want
 
 
+def test_processes_have_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("one", "two"):
+        monkeypatch.setenv("RINGFOLD_TEST", value)
+        with local._pool(None, 1) as pool:
+            assert pool.submit(os.getenv, "RINGFOLD_TEST").result() == value
+
+
 def test_units_that_began_within_quotes_are_read_again(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the test above says nothing."""
     begun = []
