@@ -387,7 +387,19 @@ fn odd_keys_are_told() {
             let mut command = ringfold([&["aggregate"], args, more].concat());
             end(command.arg(&path)).answer_and_notices().1
         };
-        assert_eq!(run(&[]).trim_end(), format!("ringfold: notice: {want}"));
+        let notice = format!("ringfold: notice: {want}");
+        assert_eq!(run(&[]).trim_end(), notice);
+        // Also where rows are in a file, or are those of partials.
+        let spilled = run(&["--memory", "1"]);
+        assert!(spilled.lines().any(|line| line == notice), "{spilled}");
+        let partial = dir.path().join("f.part");
+        let saved = run(&["--save-partial", partial.to_str().unwrap()]);
+        assert_eq!(saved, "");
+        let merged = end(ringfold(["merge"]).arg(&partial))
+            .answer_and_notices()
+            .1;
+        assert_eq!(merged.trim_end(), notice);
+        std::fs::remove_file(partial).unwrap();
         assert_eq!(run(&["-q"]), "");
         assert_eq!(run(&["--where", "$1 = 'none'"]), "");
     }

@@ -1,5 +1,6 @@
 //! Partials: what is merged is what one run gives, what isn't whole is refused, and a state is never half.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -1117,5 +1118,61 @@ fn a_hash_key_belongs_to_a_partial() {
     ] {
         let error = run(what, &["--hash-key", key, "1.txt"]).failure(2);
         assert!(error.contains(why), "{error}");
+    }
+}
+
+/// Rows lie in the order of their keys where partials are merged: it is the one that is asked for, or not.
+#[test]
+fn any_rows_of_partials_are_those_of_one_run() {
+    let dir = dir();
+    let dir = dir.path();
+    let mut text = String::from("name,id,class,x\n");
+    for row in 0..40_000_u64 {
+        let (id, x) = (row * row % 20_011, row % 977);
+        writeln!(text, "n{id:07},{id},c{},{x}.5", id % 3).unwrap();
+    }
+    write(dir, "a.csv", text.as_bytes());
+    for keys in [&["name"][..], &["id"], &["class", "id"]] {
+        for (aggregates, first) in [
+            ("count,sum:x,mean:x,max:x", "count"),
+            ("sum:x,stddev:x", "sum_x"),
+            ("count,median:x,lexmax:x", "count"),
+        ] {
+            let mut query: Vec<&str> = keys.iter().flat_map(|key| ["-k", key]).collect();
+            query.extend(["-a", aggregates]);
+            for part in ["1/2", "2/2"] {
+                let to = format!("{}.part", &part[..1]);
+                let args = [
+                    &["aggregate"],
+                    &query[..],
+                    &["--range", part, "--save-partial", &to, "a.csv"],
+                ];
+                end(ringfold(args.concat()).current_dir(dir)).answer();
+            }
+            let (descending, more) = (format!("-{first}"), format!("{first} > 3"));
+            let mut shown = vec![
+                vec![],
+                vec!["--top", "7"],
+                vec!["--sort", &descending],
+                vec!["--sort", &descending, "--top", "7", "--total"],
+                vec!["--having", &more, "--total"],
+            ];
+            if keys.len() == 2 {
+                shown.push(vec!["--top", "2", "--per", "class"]);
+                shown.push(vec!["--pivot", "class", "--top", "50"]);
+            }
+            for flags in shown {
+                let run = [&["aggregate", "-q"], &query[..], &flags, &["a.csv"]].concat();
+                let want = end(ringfold(run).current_dir(dir)).answer();
+                for memory in ["1G", "1M"] {
+                    let args = [&flags[..], &["--memory", memory, "1.part", "2.part"]].concat();
+                    let (got, _) = merge(dir, &args).answer_and_notices();
+                    assert!(got == want, "{query:?} {flags:?} --memory {memory}");
+                }
+            }
+            for part in ["1.part", "2.part"] {
+                std::fs::remove_file(dir.join(part)).unwrap();
+            }
+        }
     }
 }

@@ -426,14 +426,22 @@ impl Answer {
         (self.bytewise, self.first_bytewise) = (own.bytewise, own.first_bytewise);
     }
 
-    /// A part of a key that holds a NUL byte, or ends with a carriage return, of the first row in memory that has one.
-    pub fn odd_key(&self) -> Option<&[u8]> {
-        if self.all.are_whole_numbers() {
-            return None;
+    /// A part of a key that holds a NUL byte, or ends with a carriage return, of the first row that has one.
+    ///
+    /// # Errors
+    /// Rows were written to a file, and can't be read back.
+    pub fn odd_key(&self) -> Result<Option<Vec<u8>>> {
+        let is_odd = |text: &[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
+        if let Some(rows) = &self.stored {
+            let found = rows.stored.find_part(0..rows.len(), is_odd);
+            return found.map_err(|_| rows.lost());
         }
-        let is_odd = |text: &&[u8]| memchr(0, text).is_some() || text.last() == Some(&b'\r');
-        let odd = |group: &Group| self.all.parts(*group).find(is_odd);
-        self.order().par_iter().find_map_first(odd)
+        if self.all.are_whole_numbers() {
+            return Ok(None);
+        }
+        let odd = |group: &Group| self.all.parts(*group).find(|part| is_odd(part));
+        let found = self.order().par_iter().find_map_first(odd);
+        Ok(found.map(<[u8]>::to_vec))
     }
 
     /// Leaves only the first rows.
@@ -553,7 +561,19 @@ impl Answer {
         self.page(stored, rows.clone(), [rows].into_iter())
     }
 
-    /// Sorts the rows of a file. They come into memory if they fit there.
+    /// Takes the groups of a run into memory.
+    fn load(&mut self, stored: &Stored) -> Result<()> {
+        self.all = stored.load_all()?;
+        if stored.reader().is_in_memory() {
+            // No condition has left any of them out.
+            self.outgrown = None;
+        }
+        (self.found, self.order) = (self.all.all(), OnceLock::new());
+        self.is_by_key = true;
+        Ok(())
+    }
+
+    /// Sorts the rows of a file, if they don't lie in that order. They come into memory if they fit there.
     fn sort_stored(
         &mut self,
         columns: &[Place],
@@ -567,14 +587,6 @@ impl Answer {
             ..
         } = rows;
         stored.narrow(&mut self.key_order)?;
-        if memory_of(stored.bytes(), stored.len() as u64) <= form.budget.bytes() {
-            let loaded = stored.load(0..stored.len());
-            let (order, groups) = loaded.map_err(|_| Lost::Read)?;
-            (self.order, self.all) = (order.into(), groups);
-            self.is_by_key = false;
-            self.sort_groups(columns, first);
-            return Ok(());
-        }
         // As they lie there.
         let is_by_key = |order: &KeyOrder| match order.is_of_bytes() {
             true => Ok(is_by_bytes),
@@ -582,6 +594,12 @@ impl Answer {
         };
         if columns.is_empty() && is_by_key(&self.key_order)? {
             self.stored = Some(StoredRows::new(stored, form, is_by_bytes));
+            return Ok(());
+        }
+        let bytes = memory_of(stored.bytes(), stored.len() as u64);
+        if stored.reader().is_in_memory() || bytes <= form.budget.bytes() {
+            self.load(&stored).map_err(|_| Lost::Read)?;
+            self.sort_groups(columns, first);
             return Ok(());
         }
         let sorting = Sorting {

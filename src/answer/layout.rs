@@ -197,6 +197,14 @@ impl Answer {
             let total = self.total_by(pivot.as_slice());
             self.total = Some(total.map_err(|lost| lost.error(&self.form().budget))?);
         }
+        let needs_groups = pivot.is_some() || !per.is_empty();
+        let in_memory = |rows: &StoredRows| rows.stored.reader().is_in_memory();
+        if needs_groups && let Some(rows) = self.stored.take_if(|rows| in_memory(rows)) {
+            rows.stored
+                .narrow(&mut self.key_order)
+                .map_err(|lost| lost.error(&rows.form.budget))?;
+            self.load(&rows.stored)?;
+        }
         if let Some(key) = pivot {
             return self.pivot(key, layout);
         }

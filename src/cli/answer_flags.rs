@@ -151,7 +151,7 @@ impl AnswerFlags {
             }
             answer.check().map_err(io::Error::other)
         })?;
-        Ok(odd_key(answer, pool))
+        odd_key(answer, pool)
     }
 
     /// What is done with groups, within a memory.
@@ -181,16 +181,18 @@ impl AnswerFlags {
 }
 
 /// What is to be said of a key with bytes that text hasn't.
-pub(super) fn odd_key(answer: &Answer, pool: &ThreadPool) -> Option<String> {
-    let key = pool.install(|| answer.odd_key())?;
+pub(super) fn odd_key(answer: &Answer, pool: &ThreadPool) -> Result<Option<String>> {
+    let Some(key) = pool.install(|| answer.odd_key())? else {
+        return Ok(None);
+    };
     let (what, byte) = match key.contains(&0) {
         true => ("NUL bytes stand", "\\0"),
         false => ("a carriage return stands", "\\r"),
     };
     let key = visible(&key[..key.len().min(KEY)]);
-    Some(format!(
+    Ok(Some(format!(
         "{what} in a key, the first in `{key}`: `tr -d '{byte}' <FILE` takes such bytes out"
-    ))
+    )))
 }
 
 /// The form of an answer.

@@ -163,7 +163,7 @@ fn run<T: Send>(
         let saved = plans.all().first().zip(receipt.as_ref());
         let finished = pool.install(|| finish(&mut answer, &questions[0], saved))?;
         if !is_saved && !reading.quiet {
-            odd_key(&answer, &pool).iter().for_each(notice);
+            odd_key(&answer, &pool)?.iter().for_each(notice);
         }
         tell(reading, &input, &pool, &answer);
         let found = Found {
@@ -210,7 +210,7 @@ pub fn answer(
         let pool = merge::pool(command.threads)?;
         let mut answer = pool.install(|| merged.answer(&shown))?;
         pool.install(|| answer.lay_out(&layout))?;
-        odd_key(&answer, &pool).iter().for_each(notice);
+        odd_key(&answer, &pool)?.iter().for_each(notice);
         merge::tell(&answer);
         Ok(Found {
             counted: query::counted(std::slice::from_ref(&answer)),

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::partial::column::{
     ColumnView, Gathered, Ragged, Values, Variable, fault, push_variable,
 };
-use crate::partial::description::{Column, Description};
+use crate::partial::description::{Column, Description, Rule};
 use crate::partial::layout::{
     ALIGNMENT, BLOCK_HEAD_BYTES, BlockHead, CHECKSUM_BYTES, End, FIXED, Fixed, SECTION_HEAD_BYTES,
     SectionHead, VARIABLE, checksum, padded,
@@ -55,6 +55,15 @@ impl Groups {
         for (column, more) in self.columns.iter_mut().zip(more.columns) {
             column.append(more);
         }
+    }
+
+    /// Whether there is nothing but keys, counts, and decimals with mantissas of 64 bits.
+    pub(crate) fn are_numbers(&self) -> bool {
+        let mut columns = self.columns.iter();
+        columns.all(|column| {
+            let rule = column.column.rule;
+            (rule.is_decimal() || rule == Rule::Count) && column.wide.is_empty()
+        })
     }
 
     pub(crate) fn remove_first(&mut self, count: usize) {

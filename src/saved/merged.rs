@@ -31,7 +31,6 @@ use crate::saved::{Partial, shard_of, slots};
 use crate::spill::stored::{Lost, Stored, StoredForm};
 use crate::table::groups::Groups as AllGroups;
 use crate::table::states::Table;
-use crate::table::states::filing::Filed;
 
 /// Partials that belong together. Nothing but what they say of themselves was read.
 pub struct Merged<'a> {
@@ -224,29 +223,32 @@ impl Merged<'_> {
         let budget = shown.budget(self.cancellation.clone());
         // Of one shard, too: a single group may have most of the bytes.
         let bytes: u64 = self.partials.iter().map(|partial| partial.bytes()).sum();
-        let fits = bytes.saturating_mul(GROWTH) <= budget.bytes();
-        let table = match fits {
-            true => self.table()?,
-            false => self.no_groups(),
-        };
+        // Beside the run that they are read from.
+        let fits = bytes.saturating_mul(GROWTH + 1) <= budget.bytes();
         let form = self.form(&budget);
-        let groups = AllGroups::new(table, None);
-        let answer = match form.has_values() && fits {
+        let run = self.merged_run(&form, &scales, fits);
+        let (run, are_numbers) = run.map_err(|failed| self.told(failed, &budget))?;
+        let stored = Stored::new(run, form.keys, self.no_groups());
+        let lost = |lost| self.told(Failed::Lost(lost), &budget);
+        // What is wrong with a state is found before rows are printed.
+        let needs_groups = !are_numbers || having.is_some() || fill.is_some();
+        let groups = match fits && needs_groups {
+            true => stored.load_all()?,
+            false => AllGroups::new(self.no_groups(), None),
+        };
+        let answer = match fits && form.has_values() {
             true => {
-                let settled = form.settle(&groups, &scales);
-                let settled = settled.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+                let settled = form.settle(&groups, &scales).map_err(lost)?;
                 Answer::new(names, columns, settled).with_all(groups)
             }
             false => Answer::new(names, columns, groups),
         };
         let mut answer = answer.of_form(form.clone());
         if !fits {
-            let run = self.merged_run(&form, &scales);
-            let run = run.map_err(|failed| self.told(failed, &budget))?;
-            answer.spilled_bytes = run.bytes();
-            let stored = Stored::new(run, form.keys, self.no_groups());
-            let kept = answer.store(stored, &form);
-            kept.map_err(|lost| self.told(Failed::Lost(lost), &budget))?;
+            answer.spilled_bytes = stored.bytes();
+        }
+        if !(fits && needs_groups) {
+            answer.store(stored, &form).map_err(lost)?;
         }
         answer.choose(fill.as_ref(), having.as_ref())?;
         let counts = self.description().counts;
@@ -280,10 +282,36 @@ impl Merged<'_> {
         }
     }
 
-    /// All groups in a temporary file.
-    fn merged_run(&self, form: &StoredForm, scales: &[u32]) -> Result<Reader, Failed> {
-        let mut writer = form.writer(scales)?;
+    /// All groups, in memory or in a temporary file, and whether their states are numbers of 64 bits: these are states
+    /// whatever they are.
+    fn merged_run(
+        &self,
+        form: &StoredForm,
+        scales: &[u32],
+        in_memory: bool,
+    ) -> Result<(Reader, bool), Failed> {
+        if !in_memory {
+            let (writer, are_numbers) = self.write_run(form, form.writer(scales)?)?;
+            return Ok((form.reader(writer)?, are_numbers));
+        }
+        let writer = Writer::new(Vec::new(), &form.description(scales)).map_err(Lost::Write)?;
+        let (writer, are_numbers) = self.write_run(form, writer)?;
+        let bytes = writer.finish().map_err(Lost::Write)?;
+        let reader = Reader::in_memory("the merged partials".into(), bytes);
+        Ok((reader.map_err(Failed::Input)?, are_numbers))
+    }
+
+    fn write_run<W: Write>(
+        &self,
+        form: &StoredForm,
+        mut writer: Writer<W>,
+    ) -> Result<(Writer<W>, bool), Failed> {
         let parts = form.keys;
+        let decimals = |slot: &Slot| {
+            let columns = slot.kind.columns.iter();
+            columns.filter(|column| column.rule.is_decimal()).count()
+        };
+        let mut are_numbers = form.slots.iter().all(|slot| decimals(slot) <= 1);
         // A run's columns are those of the partials.
         let check = |groups: Groups| {
             let mut keys = (0..groups.len()).map(|at| groups.keys.get(at));
@@ -294,33 +322,16 @@ impl Merged<'_> {
             form.budget.unwind();
             for groups in checked {
                 let groups = groups.ok_or_else(|| self.wrong("a key has other parts"));
-                writer.gathered().append(groups.map_err(Failed::Input)?);
+                let groups = groups.map_err(Failed::Input)?;
+                are_numbers &= groups.are_numbers();
+                writer.gathered().append(groups);
             }
             writer
                 .write_full()
                 .map_err(|error| Failed::Lost(Lost::Write(error)))
         });
         written.map_err(Failed::Input)??;
-        Ok(form.reader(writer)?)
-    }
-
-    /// All groups with their states.
-    fn table(&self) -> Result<Table> {
-        let description = self.description();
-        let keys = description.key_parts();
-        let mut table = self.no_groups();
-        let filing = table.filing(description, keys);
-        let filled = self.merge().for_each(
-            description,
-            |groups| filing.file(groups),
-            |filed| {
-                table.unwind();
-                let filed: Vec<Filed> = filed.into_iter().collect::<Result<_, _>>()?;
-                table.insert_all(&filing, &filed)
-            },
-        );
-        filled?.map_err(|why| self.wrong(why))?;
-        Ok(table)
+        Ok((writer, are_numbers))
     }
 
     fn told(&self, failed: Failed, budget: &Budget) -> Error {

@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use ringfold_read::{Error, Kind};
 
 use crate::aggregate::definition::Slot;
@@ -20,12 +21,15 @@ use crate::refusal::Refusal;
 use crate::spill::regroup::Gathering;
 use crate::table::groups::Groups;
 use crate::table::key_order::KeyOrder;
+use crate::table::states::filing::Filed;
 use crate::table::states::{Group, Table, push_part};
 
 /// The most runs that are merged at once: a block of each is in memory.
 const FAN_IN: usize = if cfg!(test) { 3 } else { 64 };
 /// Groups that are gathered at once: few beside those of a block, because what doesn't go into one is moved.
 const AT_ONCE: usize = 512;
+/// Blocks that each thread reads before their groups are put into a table.
+const BLOCKS_AT_ONCE: usize = 4;
 /// Merging takes so much memory, though the budget is smaller.
 const MEMORY_MIN: u64 = 8 << 20;
 
@@ -420,6 +424,54 @@ impl Stored {
     /// They can't be read back.
     pub(crate) fn load(&self, rows: Range<usize>) -> Result<(Vec<Group>, Groups), Error> {
         self.load_each([rows].into_iter())
+    }
+
+    /// Reads all groups, in no order, by all threads.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn load_all(&self) -> Result<Groups, Error> {
+        let mut table = self.table.like();
+        let blocks: Vec<usize> = (0..self.reader.blocks()).collect();
+        for some in blocks.chunks(BLOCKS_AT_ONCE * rayon::current_num_threads()) {
+            table.unwind();
+            let filed = some.par_iter().map(|&block| {
+                let loaded = self.reader.load(block, Vec::new())?;
+                table.file(loaded, self.keys)
+            });
+            // Of several errors that of the first block, whichever thread was faster.
+            let filed: Vec<Result<Filed<'_>, Error>> = filed.collect();
+            let filed: Vec<Filed<'_>> = filed.into_iter().collect::<Result<_, _>>()?;
+            table.insert_all(&filed)?;
+        }
+        Ok(Groups::new(table, None))
+    }
+
+    /// The first part of a key in some rows that is as wanted.
+    ///
+    /// # Errors
+    /// They can't be read back.
+    pub(crate) fn find_part(
+        &self,
+        rows: Range<usize>,
+        is_wanted: impl Fn(&[u8]) -> bool + Sync,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let parts: Vec<Range<usize>> = self.in_parts(rows).collect();
+        let found = parts.into_par_iter().find_map_first(|rows| {
+            let block = self.block_of(rows.start);
+            let loaded = match self.reader.load(block, Vec::new()) {
+                Ok(loaded) => loaded,
+                Err(error) => return Some(Err(error)),
+            };
+            let (first, keys) = (self.firsts[block], loaded.keys());
+            let mut rows = rows.map(|row| key::parts(keys.get(row - first), self.keys));
+            let found = rows.find_map(|parts| {
+                let mut parts = parts?.into_iter();
+                parts.find(|part| is_wanted(part))
+            });
+            Some(Ok(found?.into_owned()))
+        });
+        found.transpose()
     }
 
     /// Reads some groups here and there.
