@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark import RDD, StorageLevel
@@ -53,8 +53,9 @@ def _made(spark: SparkSession, files: Files, query: Query, unit: int, shards: in
     return rows
 
 
-def _in_order(items: Any) -> list[Partial]:
-    return [partial for _, partial in sorted(items, key=lambda item: item[0])]
+def _in_order(items: Iterable[tuple[int, tuple[int, Partial]]]) -> list[Partial]:
+    """The partials of a partition, in the order of their units."""
+    return [partial for _, partial in sorted((item for _, item in items), key=lambda item: item[0])]
 
 
 def partial(
@@ -75,9 +76,9 @@ def partial(
     while count > fan_in:
         # Neighbours together: `treeReduce` mixes the order of the files, which `first` and `last` go by.
         count = -(-count // fan_in)
-        groups = made.map(lambda item: (item[0] // fan_in, item)).groupByKey(count)
-        made = groups.map(lambda group: (group[0], merged(_in_order(group[1]))))
-    return merged(_in_order(made.collect()))
+        groups = made.map(lambda item: (item[0] // fan_in, item)).partitionBy(count, int)
+        made = groups.mapPartitionsWithIndex(lambda group, items: [(group, merged(some)) for some in [_in_order(items)] if some])
+    return merged([partial for _, partial in sorted(made.collect(), key=lambda item: item[0])])
 
 
 def aggregate(spark: SparkSession, files: Files, by: Columns = (), agg: Aggregates = (), **fields: Any) -> Answer:
@@ -107,7 +108,9 @@ def dataframe(
             out.write_table(found)
         return bytes(sink.getvalue())
 
-    ends = rows.flatMap(split).groupByKey(n).map(lambda group: (ended(query, stream, group[0], _in_order(group[1])),))
+    # Keys are numbers of partitions. `groupByKey` would copy the partials before the shuffle, too.
+    parts = rows.flatMap(split).partitionBy(n, int)
+    ends = parts.mapPartitionsWithIndex(lambda shard, items: [(ended(query, stream, shard, _in_order(items)),)])
     ends.persist(StorageLevel.DISK_ONLY)
     # A column's type is known when all its values are.
     found = ends.map(lambda row: pyarrow.ipc.open_stream(row[0]).schema).collect()
