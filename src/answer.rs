@@ -38,7 +38,7 @@ use crate::reject::skipped::Skipped;
 use crate::report::Format;
 use crate::report::grid::{Cell, Rows};
 use crate::spill::stored::{Lost, Stored, StoredForm};
-use crate::table::groups::Groups;
+use crate::table::groups::{FETCHED, Groups};
 use crate::table::key_order::KeyOrder;
 use crate::table::states::Group;
 
@@ -439,8 +439,12 @@ impl Answer {
         if self.all.are_whole_numbers() {
             return Ok(None);
         }
-        let odd = |group: &Group| self.all.parts(*group).find(|part| is_odd(part));
-        let found = self.order().par_iter().find_map_first(odd);
+        let order = self.order();
+        let odd = |at: usize| {
+            self.all.fetch(at + FETCHED, |at| order.get(at).copied());
+            self.all.parts(order[at]).find(|part| is_odd(part))
+        };
+        let found = (0..order.len()).into_par_iter().find_map_first(odd);
         Ok(found.map(<[u8]>::to_vec))
     }
 
