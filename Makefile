@@ -50,6 +50,7 @@ test: toolchain ## All tests that this machine can run as it is; at the end what
 	  $(THREADS) cargo test --locked $(ALL) $(FEATURES) --no-fail-fast; status=$$?; \
 	  $(SUMMARY) || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
+	@python/test --installed
 
 test-all: toolchain ## The same with what takes tools, old kernels and minutes (fetched as root on Debian)
 	@linux-tests/install-tools
@@ -63,6 +64,7 @@ test-all: toolchain ## The same with what takes tools, old kernels and minutes (
 	  $(SUMMARY) || status=1; \
 	  $(MAKE) --no-print-directory test-aarch64 package-check package-twice || status=1; \
 	  rm -f $$RINGFOLD_SKIPS; exit $$status
+	KILLS=100 python/test
 
 # What tells the answers of another processor's build from this one's.
 EMULATED_TESTS = release:: golden:: hints:: first_contact:: count:: compressed:: json_lines:: logs:: zones:: usage::
