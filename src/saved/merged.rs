@@ -294,11 +294,8 @@ impl Merged<'_> {
             let (writer, are_numbers) = self.write_run(form, form.writer(scales)?)?;
             return Ok((form.reader(writer)?, are_numbers));
         }
-        let writer = Writer::new(Vec::new(), &form.description(scales)).map_err(Lost::Write)?;
-        let (writer, are_numbers) = self.write_run(form, writer)?;
-        let bytes = writer.finish().map_err(Lost::Write)?;
-        let reader = Reader::in_memory("the merged partials".into(), bytes);
-        Ok((reader.map_err(Failed::Input)?, are_numbers))
+        let (writer, are_numbers) = self.write_run(form, form.writer_in_memory(scales)?)?;
+        Ok((form.reader_in_memory(writer)?, are_numbers))
     }
 
     fn write_run<W: Write>(

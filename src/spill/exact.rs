@@ -26,7 +26,7 @@ use crate::partial::reader::{Cursor, Reader};
 use crate::partial::writer::Writer;
 use crate::spill::list::Listing;
 use crate::spill::regroup::Gathering;
-use crate::spill::stored::{Filling, Lost, StoredForm};
+use crate::spill::stored::{Lost, Stored, StoredForm};
 use crate::table::groups::Groups;
 use crate::table::key_order::KeyOrder;
 use crate::table::states::{Group, Table};
@@ -105,8 +105,7 @@ impl StoredForm {
     /// There are values without their group, or more or fewer than it says.
     pub(crate) fn settle(&self, all: &Groups, scales: &[u32]) -> Result<Groups, Lost> {
         let form = self.settled();
-        let description = form.description(scales);
-        let mut filling = Filling::new(&description, form.keys, form.no_groups());
+        let mut writer = form.writer_in_memory(scales)?;
         let firsts = firsts(&form.slots);
         let sorted = all.sorted(all.all(), &KeyOrder::BYTES);
         // What is found may be long.
@@ -123,7 +122,7 @@ impl StoredForm {
             let found: Vec<Vec<Found>> = found.collect::<Result<_, Lost>>()?;
             for (span, found) in spans.iter().zip(found) {
                 let group = sorted[span.start];
-                let to = filling.gathered();
+                let to = writer.gathered();
                 key::push(&mut to.keys.bytes, all.parts(group).take(form.keys));
                 to.keys.ends.push(to.keys.bytes.len());
                 let mut found = found.into_iter();
@@ -134,11 +133,12 @@ impl StoredForm {
                         None => all.encode(group, at, &mut columns[..slot.kind.columns.len()]),
                     }
                 }
-                filling.put_full().map_err(Lost::Damaged)?;
+                writer.write_full()?;
             }
         }
-        let table = filling.finish().map_err(Lost::Damaged)?;
-        Ok(Groups::new(table, None))
+        let run = form.reader_in_memory(writer)?;
+        let settled = Stored::new(run, form.keys, form.no_groups()).load_all();
+        settled.map_err(|_| Lost::Read)
     }
 
     /// Writes groups, each with its values after it.

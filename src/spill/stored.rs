@@ -11,8 +11,8 @@ use ringfold_read::{Error, Kind};
 
 use crate::aggregate::definition::Slot;
 use crate::budget::Budget;
-use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered, Sections};
-use crate::partial::description::{Aggregate, Column, Counts, Description, Source};
+use crate::partial::block::{BLOCK_BYTES, Block, Groups as Gathered};
+use crate::partial::description::{Aggregate, Counts, Description, Source};
 use crate::partial::key;
 use crate::partial::merge::Merge;
 use crate::partial::reader::{Loaded, Reader};
@@ -106,6 +106,16 @@ impl StoredForm {
     pub(crate) fn writer(&self, scales: &[u32]) -> Result<Writer<File>, Lost> {
         let file = tempfile::tempfile_in(self.budget.directory())?;
         Ok(Writer::new(file, &self.description(scales))?)
+    }
+
+    /// What groups are written with that stay in memory.
+    pub(crate) fn writer_in_memory(&self, scales: &[u32]) -> Result<Writer<Vec<u8>>, Lost> {
+        Ok(Writer::new(Vec::new(), &self.description(scales))?)
+    }
+
+    pub(crate) fn reader_in_memory(&self, writer: Writer<Vec<u8>>) -> Result<Reader, Lost> {
+        let bytes = writer.finish()?;
+        Reader::in_memory("memory".into(), bytes).map_err(|_| Lost::Read)
     }
 
     pub(crate) fn reader(&self, writer: Writer<File>) -> Result<Reader, Lost> {
@@ -224,73 +234,6 @@ impl StoredForm {
             self.gather(order.iter().map(|&group| (&groups, group)), &mut writer)?;
         }
         self.reader(writer)
-    }
-}
-
-/// A table that groups are put into as they lie in a file: what is gathered is put there once it is as large as a block.
-pub(crate) struct Filling<'a> {
-    description: &'a Description,
-    columns: Vec<Column>,
-    keys: usize,
-    gathered: Gathered,
-    table: Table,
-    block: Vec<u8>,
-    key: Vec<u8>,
-}
-
-impl<'a> Filling<'a> {
-    /// Of groups of a description, whose keys have so many parts.
-    pub(crate) fn new(description: &'a Description, keys: usize, table: Table) -> Filling<'a> {
-        Filling {
-            columns: description.columns().collect(),
-            gathered: Gathered::new(description),
-            block: Vec::new(),
-            key: Vec::new(),
-            description,
-            keys,
-            table,
-        }
-    }
-
-    /// Where further groups are put.
-    pub(crate) fn gathered(&mut self) -> &mut Gathered {
-        &mut self.gathered
-    }
-
-    /// Moves groups into the table if they are as large as a block.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub(crate) fn put_full(&mut self) -> Result<(), &'static str> {
-        match self.gathered.bytes() >= BLOCK_BYTES {
-            true => self.put(),
-            false => Ok(()),
-        }
-    }
-
-    fn put(&mut self) -> Result<(), &'static str> {
-        let groups = self.gathered.len();
-        if groups == 0 {
-            return Ok(());
-        }
-        self.gathered.write(0..groups, &mut self.block)?;
-        let sections = Sections::check(&self.block, self.description, &self.columns)?;
-        let view = sections.view(&self.block, &self.columns);
-        self.table.unwind();
-        for row in 0..groups {
-            put_row(&mut self.table, self.keys, &view, row, &mut self.key)?;
-        }
-        self.gathered.remove_first(groups);
-        Ok(())
-    }
-
-    /// The table.
-    ///
-    /// # Errors
-    /// What is wrong with the last groups.
-    pub(crate) fn finish(mut self) -> Result<Table, &'static str> {
-        self.put()?;
-        Ok(self.table)
     }
 }
 
