@@ -34,11 +34,21 @@ pub(crate) fn push<'a>(to: &mut Vec<u8>, parts: impl Iterator<Item = &'a [u8]>) 
 /// The parts of a key; `None` if it isn't a key of so many parts.
 pub(crate) fn parts(key: &[u8], count: usize) -> Option<Vec<Cow<'_, [u8]>>> {
     let mut parts = Vec::with_capacity(count);
+    each_part(key, count, |part| parts.push(part))?;
+    Some(parts)
+}
+
+/// Shows the parts of a key; `None` if it isn't a key of so many parts.
+pub(crate) fn each_part<'a>(
+    key: &'a [u8],
+    count: usize,
+    mut see: impl FnMut(Cow<'a, [u8]>),
+) -> Option<()> {
     let mut rest = key;
     if count == 0 {
-        return key.is_empty().then_some(parts);
+        return key.is_empty().then_some(());
     }
-    while parts.len() + 1 < count {
+    for _ in 1..count {
         let mut part = Cow::Borrowed(&b""[..]);
         loop {
             let zero = memchr::memchr(0, rest)?;
@@ -62,10 +72,10 @@ pub(crate) fn parts(key: &[u8], count: usize) -> Option<Vec<Cow<'_, [u8]>>> {
                 _ => return None,
             }
         }
-        parts.push(part);
+        see(part);
     }
-    parts.push(Cow::Borrowed(rest));
-    Some(parts)
+    see(Cow::Borrowed(rest));
+    Some(())
 }
 
 /// The first bytes of a key as a number; keys with different numbers are in the order of these.

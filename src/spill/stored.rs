@@ -245,11 +245,9 @@ fn put_row(
     row: usize,
     whole: &mut Vec<u8>,
 ) -> Result<Group, &'static str> {
-    let parts = key::parts(view.keys.get(row), keys);
     whole.clear();
-    for part in parts.ok_or("a key has other parts")? {
-        push_part(whole, &part);
-    }
+    let parts = key::each_part(view.keys.get(row), keys, |part| push_part(whole, &part));
+    parts.ok_or("a key has other parts")?;
     table.insert(whole, &view.columns, row)
 }
 

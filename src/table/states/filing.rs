@@ -1,5 +1,7 @@
 //! Puts groups as they lie in files into a table, by all threads: each has some of the table's shards.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 use ringfold_read::{Error, Result};
 
@@ -27,11 +29,9 @@ impl Table {
         let (mut keys, mut of_shards) = (Ragged::default(), vec![Vec::new(); SHARDS]);
         let from = block.keys();
         for row in 0..block.groups() {
-            let Some(parts) = key::parts(from.get(row), parts) else {
+            let push = |part: Cow<'_, [u8]>| push_part(&mut keys.bytes, &part);
+            if key::each_part(from.get(row), parts, push).is_none() {
                 return Err(block.damaged("a key has other parts"));
-            };
-            for part in parts {
-                push_part(&mut keys.bytes, &part);
             }
             keys.ends.push(keys.bytes.len());
             let hash = self.hasher.hash_one(keys.get(row));
