@@ -167,7 +167,7 @@ impl<K: Key> DirectTable<K> {
             // SAFETY: the keys are in the window; a masked place is in the table.
             unsafe {
                 lookahead.prefetch::<K>(four);
-                let hashes = K::load_four(isa, &self.seeds, window.pointer(), four, to);
+                let hashes = isa.load_four(&self.seeds, window.pointer(), four, to);
                 *places = hashes.map(|hash| hash & mask);
                 if exceeds_l1 {
                     for &place in &*places {
@@ -182,7 +182,7 @@ impl<K: Key> DirectTable<K> {
                 let key = *keys.get_unchecked(row);
                 let start = window.pointer().add((key & 0xffff) as usize);
                 let to = self.batch.keys.get_unchecked_mut(row);
-                let place = K::load(isa, &self.seeds, start, key >> 16, to) as u32 & mask;
+                let place = isa.load(&self.seeds, start, key >> 16, to) as u32 & mask;
                 *self.batch.places.get_unchecked_mut(row) = place;
                 Self::prefetch(buckets, place);
             }
@@ -197,7 +197,7 @@ impl<K: Key> DirectTable<K> {
             // SAFETY: a masked place is in the table, and no bucket is borrowed but here.
             unsafe {
                 let [first, second] = places.map(|place| Self::bucket(buckets, place));
-                if K::equal_two(isa, keys, [&(*first).key, &(*second).key]) {
+                if isa.equal_two(keys, [&(*first).key, &(*second).key]) {
                     isa.update_two([&raw mut (*first).stats, &raw mut (*second).stats], values);
                     continue;
                 }
@@ -261,7 +261,7 @@ impl<K: Key> DirectTable<K> {
                     *used += 1;
                     return bucket;
                 }
-                if key.equals(isa, &(*bucket).key) {
+                if isa.equals(key, &(*bucket).key) {
                     return bucket;
                 }
                 place = place.wrapping_add(Self::STEP) & mask;

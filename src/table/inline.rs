@@ -230,7 +230,7 @@ impl InlineTable {
             unsafe {
                 let mut at = *place;
                 *place = (at + 1) * CELL_UNITS as u32;
-                if isa.equals(key, &*cells.add(at as usize).cast()) {
+                if isa.equals(key, &*cells.add(at as usize).cast::<InlineKey>()) {
                     continue;
                 }
                 // Displaced or new.
@@ -245,7 +245,7 @@ impl InlineTable {
                         break;
                     }
                     at = following(at);
-                    if isa.equals(key, &*cells.add(at as usize).cast()) {
+                    if isa.equals(key, &*cells.add(at as usize).cast::<InlineKey>()) {
                         break;
                     }
                 }

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use ringfold_read::internals::isa::Portable;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::table::key::{equal_each, load_each};
+use crate::table::key::Key;
 use crate::table::stats::Stats;
 
 #[cfg(target_arch = "x86_64")]
@@ -61,16 +61,17 @@ pub(crate) struct InlineKey(pub(crate) [u8; 32]);
 /// has. Of those that load four keys: each starts from `window` at what the low half of its word says, its length is the high
 /// half, and it is as readable. They return the low halves of the hashes.
 pub(crate) trait Kernels: Copy {
-    unsafe fn load(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut InlineKey) -> u64;
-    fn equals(self, key: &InlineKey, other: &InlineKey) -> bool;
+    unsafe fn load<K: Key>(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut K) -> u64;
+
+    fn equals<K: Key>(self, key: &K, other: &K) -> bool;
 
     #[inline(always)]
-    unsafe fn load_four(
+    unsafe fn load_four<K: Key>(
         self,
         seeds: &Seeds,
         window: *const u8,
         keys: &[u32; 4],
-        to: &mut [InlineKey; 4],
+        to: &mut [K; 4],
     ) -> [u32; 4] {
         // SAFETY: as the caller's.
         unsafe { load_each(self, seeds, window, keys, to) }
@@ -78,45 +79,9 @@ pub(crate) trait Kernels: Copy {
 
     /// Whether both keys are those of `others`.
     #[inline(always)]
-    fn equal_two(self, keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
+    fn equal_two<K: Key>(self, keys: &[K; 2], others: [&K; 2]) -> bool {
         equal_each(self, keys, others)
     }
-
-    unsafe fn load_long(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut LongKey,
-    ) -> u64;
-    fn equals_long(self, key: &LongKey, other: &LongKey) -> bool;
-
-    #[inline(always)]
-    unsafe fn load_four_long(
-        self,
-        seeds: &Seeds,
-        window: *const u8,
-        keys: &[u32; 4],
-        to: &mut [LongKey; 4],
-    ) -> [u32; 4] {
-        // SAFETY: as the caller's.
-        unsafe { load_each(self, seeds, window, keys, to) }
-    }
-
-    /// Whether both keys are those of `others`.
-    #[inline(always)]
-    fn equal_two_long(self, keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
-        equal_each(self, keys, others)
-    }
-
-    unsafe fn load_wide(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut WideKey,
-    ) -> u64;
-    fn equals_wide(self, key: &WideKey, other: &WideKey) -> bool;
 
     /// Adds a row, whose value is biased.
     fn update(self, stats: &mut Stats, value: u32);
@@ -133,6 +98,35 @@ pub(crate) trait Kernels: Copy {
             self.update(&mut *stats[1], values[1]);
         }
     }
+}
+
+/// [`Kernels::load_four`], one by one.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn load_each<I: Kernels, K: Key>(
+    isa: I,
+    seeds: &Seeds,
+    window: *const u8,
+    keys: &[u32; 4],
+    to: &mut [K; 4],
+) -> [u32; 4] {
+    let mut hashes = [0; 4];
+    for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
+        // SAFETY: as the caller's.
+        unsafe {
+            let start = window.add((key & 0xffff) as usize);
+            *hash = isa.load(seeds, start, key >> 16, to) as u32;
+        }
+    }
+    hashes
+}
+
+/// [`Kernels::equal_two`], one by one.
+#[inline(always)]
+fn equal_each<I: Kernels, K: Key>(isa: I, keys: &[K; 2], others: [&K; 2]) -> bool {
+    isa.equals(&keys[0], others[0]) && isa.equals(&keys[1], others[1])
 }
 
 #[inline(always)]
@@ -163,7 +157,12 @@ unsafe fn load_bytes(seeds: &Seeds, start: *const u8, length: u32, to: &mut [u8]
 
 impl Kernels for Portable {
     #[inline(always)]
-    unsafe fn load(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut InlineKey) -> u64 {
+    unsafe fn load<K: Key>(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut K) -> u64 {
+        let to = to.as_mut_bytes();
+        if to.len() > READABLE {
+            // SAFETY: as the caller's.
+            return unsafe { load_bytes(seeds, start, length, to) };
+        }
         // SAFETY: as many bytes as are readable after a key.
         let bytes = unsafe { start.cast::<[u8; READABLE]>().read_unaligned() };
         let key: [u64; 4] = std::array::from_fn(|word| {
@@ -171,7 +170,7 @@ impl Kernels for Portable {
             let bytes = bytes.as_chunks().0[word];
             u64::from_le_bytes(bytes) & u64::MAX.checked_shr(64 - kept).unwrap_or(0)
         });
-        for (to, word) in to.0.as_chunks_mut().0.iter_mut().zip(key) {
+        for (to, word) in to.as_chunks_mut().0.iter_mut().zip(key) {
             *to = word.to_le_bytes();
         }
         let low = folded(key[0] ^ seeds.0[0], key[1] ^ seeds.0[1]);
@@ -180,42 +179,8 @@ impl Kernels for Portable {
     }
 
     #[inline(always)]
-    fn equals(self, key: &InlineKey, other: &InlineKey) -> bool {
-        key.0 == other.0
-    }
-
-    #[inline(always)]
-    unsafe fn load_long(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut LongKey,
-    ) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { load_bytes(seeds, start, length, &mut to.0) }
-    }
-
-    #[inline(always)]
-    fn equals_long(self, key: &LongKey, other: &LongKey) -> bool {
-        key.0 == other.0
-    }
-
-    #[inline(always)]
-    unsafe fn load_wide(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut WideKey,
-    ) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { load_bytes(seeds, start, length, &mut to.0) }
-    }
-
-    #[inline(always)]
-    fn equals_wide(self, key: &WideKey, other: &WideKey) -> bool {
-        key.0 == other.0
+    fn equals<K: Key>(self, key: &K, other: &K) -> bool {
+        key.as_bytes() == other.as_bytes()
     }
 
     #[inline(always)]

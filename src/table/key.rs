@@ -16,76 +16,11 @@ pub(crate) trait Key:
     /// The alignment of a direct table's bucket, so that it spans no more cache lines than it must.
     type Line: Copy + FromZeros + Send + Sync;
 
-    /// Loads a key and returns its hash.
-    ///
-    /// # Safety
-    /// As that of [`Kernels::load`].
-    unsafe fn load<I: Kernels>(
-        isa: I,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut Self,
-    ) -> u64;
-
-    /// Loads four keys, and returns the low halves of their hashes.
-    ///
-    /// # Safety
-    /// As that of [`Kernels::load_four`].
-    #[inline(always)]
-    unsafe fn load_four<I: Kernels>(
-        isa: I,
-        seeds: &Seeds,
-        window: *const u8,
-        keys: &[u32; 4],
-        to: &mut [Self; 4],
-    ) -> [u32; 4] {
-        // SAFETY: as the caller's.
-        unsafe { load_each(isa, seeds, window, keys, to) }
-    }
-
-    fn equals<I: Kernels>(&self, isa: I, other: &Self) -> bool;
-
-    /// Whether both keys are those of `others`.
-    #[inline(always)]
-    fn equal_two<I: Kernels>(isa: I, keys: &[Self; 2], others: [&Self; 2]) -> bool {
-        equal_each(isa, keys, others)
-    }
-
     /// The bytes with the delimiter, which isn't zero.
     fn text(&self) -> &[u8] {
         let last = self.as_bytes().iter().rposition(|&byte| byte != 0);
         &self.as_bytes()[..last.map_or(0, |last| last + 1)]
     }
-}
-
-/// [`Key::load_four`], one by one.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-pub(crate) unsafe fn load_each<I: Kernels, K: Key>(
-    isa: I,
-    seeds: &Seeds,
-    window: *const u8,
-    keys: &[u32; 4],
-    to: &mut [K; 4],
-) -> [u32; 4] {
-    let mut hashes = [0; 4];
-    for ((hash, key), to) in hashes.iter_mut().zip(keys).zip(to) {
-        // SAFETY: as the caller's.
-        unsafe {
-            let start = window.add((key & 0xffff) as usize);
-            *hash = K::load(isa, seeds, start, key >> 16, to) as u32;
-        }
-    }
-    hashes
-}
-
-/// [`Key::equal_two`], one by one.
-#[inline(always)]
-pub(crate) fn equal_each<I: Kernels, K: Key>(isa: I, keys: &[K; 2], others: [&K; 2]) -> bool {
-    keys[0].equals(isa, others[0]) && keys[1].equals(isa, others[1])
 }
 
 /// The hash of a key, the same as when it is loaded from a window.
@@ -95,7 +30,7 @@ pub(crate) fn hash<K: Key>(level: Level, seeds: &Seeds, key: &K) -> u32 {
     bytes[..length].copy_from_slice(key.as_bytes());
     let (start, mut to) = (bytes.as_ptr(), *key);
     // SAFETY: the whole of a key, and what is readable after it.
-    dispatch!(level, isa => unsafe { K::load(isa, seeds, start, length as u32, &mut to) as u32 })
+    dispatch!(level, isa => unsafe { isa.load(seeds, start, length as u32, &mut to) as u32 })
 }
 
 /// How a key is made of its parts in a slot. After it stands one byte more, which isn't zero.
@@ -137,11 +72,11 @@ pub(crate) unsafe fn load_any<I: Kernels>(
             key.0[..SHORT].copy_from_slice(&short.0);
             return hash as u32;
         }
-        let hash = isa.load_wide(seeds, start, length.min(WIDE as u32), key);
+        let hash = isa.load(seeds, start, length.min(WIDE as u32), key);
         if length as usize <= WIDE {
             return hash as u32;
         }
-        let more = isa.load_wide(seeds, start.add(WIDE), length - WIDE as u32, rest);
+        let more = isa.load(seeds, start.add(WIDE), length - WIDE as u32, rest);
         folded(hash ^ seeds.0[48], more ^ seeds.0[49]) as u32
     }
 }
@@ -165,62 +100,14 @@ pub(crate) struct Line;
 #[repr(align(128))]
 pub(crate) struct TwoLines;
 
-/// Implements [`Key`] by an instruction set's methods for this length, and by those for several keys at once
-/// where it has any.
-macro_rules! key {
-    (
-        $key:ident, $line:ty, $load:ident, $equals:ident
-        $(, $load_four:ident, $equal_two:ident)?
-    ) => {
-        impl Key for $key {
-            type Line = $line;
-
-            #[inline(always)]
-            unsafe fn load<I: Kernels>(
-                isa: I,
-                seeds: &Seeds,
-                start: *const u8,
-                length: u32,
-                to: &mut Self,
-            ) -> u64 {
-                // SAFETY: as the caller's.
-                unsafe { isa.$load(seeds, start, length, to) }
-            }
-
-            #[inline(always)]
-            fn equals<I: Kernels>(&self, isa: I, other: &Self) -> bool {
-                isa.$equals(self, other)
-            }
-
-            $(
-                #[inline(always)]
-                unsafe fn load_four<I: Kernels>(
-                    isa: I,
-                    seeds: &Seeds,
-                    window: *const u8,
-                    keys: &[u32; 4],
-                    to: &mut [Self; 4],
-                ) -> [u32; 4] {
-                    // SAFETY: as the caller's.
-                    unsafe { isa.$load_four(seeds, window, keys, to) }
-                }
-
-                #[inline(always)]
-                fn equal_two<I: Kernels>(isa: I, keys: &[Self; 2], others: [&Self; 2]) -> bool {
-                    isa.$equal_two(keys, others)
-                }
-            )?
-        }
-    };
+impl Key for InlineKey {
+    type Line = Line;
 }
 
-key!(InlineKey, Line, load, equals, load_four, equal_two);
-key!(
-    LongKey,
-    TwoLines,
-    load_long,
-    equals_long,
-    load_four_long,
-    equal_two_long
-);
-key!(WideKey, Line, load_wide, equals_wide);
+impl Key for LongKey {
+    type Line = TwoLines;
+}
+
+impl Key for WideKey {
+    type Line = Line;
+}

@@ -8,7 +8,8 @@ use std::arch::x86_64::*;
 
 use ringfold_read::internals::{Avx2, Avx512};
 
-use crate::table::isa::{InlineKey, Kernels, LongKey, Seeds, WideKey};
+use crate::table::isa::{InlineKey, Kernels, Seeds, equal_each, load_each};
+use crate::table::key::Key;
 use crate::table::stats::{FLIP, Stats};
 
 /// Byte masks: 128 set, 128 clear. From `128 - n`, the first n bytes are set.
@@ -65,128 +66,58 @@ unsafe fn add(stats: &mut Stats, row: __m256i) {
     }
 }
 
-/// The first `length` bytes from `start`, zeros after them up to `BYTES`, and their hash.
-///
-/// # Safety
-/// `BYTES` is 96 or 128, and there is as much at `to`, aligned to 32; the key is readable as the trait says.
+/// The vectors of a key.
 #[inline(always)]
-unsafe fn load256<const BYTES: usize>(
-    seeds: &Seeds,
-    start: *const u8,
-    length: u32,
-    to: *mut u8,
-) -> u64 {
-    // SAFETY: as the caller's; the masks have 128 bytes from any length.
-    unsafe {
-        let masks = MASKS.as_ptr().add(128 - length as usize);
-        for at in (0..BYTES).step_by(32) {
-            let keep = _mm256_loadu_si256(masks.add(at).cast());
-            // Past the key's end any readable bytes will do, because they are masked.
-            let from = if at < length as usize {
-                start.add(at)
-            } else {
-                start
-            };
-            let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
-            _mm256_store_si256(to.add(at).cast(), bytes);
-        }
-        let key: *const __m128i = to.cast();
-        let mut hash = rounds128(seeds, _mm_load_si128(key), 0);
-        for lane in 1..BYTES / 16 {
-            hash = _mm_xor_si128(hash, rounds128(seeds, _mm_load_si128(key.add(lane)), lane));
-        }
-        _mm_cvtsi128_si64(hash) as u64
-    }
+fn vectors<K: Key>(key: &K) -> *const __m256i {
+    std::ptr::from_ref(key).cast()
 }
 
 /// # Safety
-/// The processor has AVX2; the keys have 32 bytes there, aligned.
+/// The processor has AVX2.
 #[inline(always)]
-unsafe fn differences256(key: *const u8, other: *const u8, at: usize) -> __m256i {
-    // SAFETY: as the caller's.
+unsafe fn are_equal<K: Key>(key: &K, other: &K) -> bool {
+    let (key, other) = (vectors(key), vectors(other));
+    // SAFETY: as the caller's; keys are whole vectors.
     unsafe {
-        let key = _mm256_load_si256(key.add(at).cast());
-        _mm256_xor_si256(key, _mm256_load_si256(other.add(at).cast()))
+        let mut all = _mm256_setzero_si256();
+        for part in 0..size_of::<K>() / 32 {
+            let key = _mm256_loadu_si256(key.add(part));
+            let differences = _mm256_xor_si256(key, _mm256_loadu_si256(other.add(part)));
+            all = _mm256_or_si256(all, differences);
+        }
+        _mm256_testz_si256(all, all) != 0
     }
 }
 
 impl Kernels for Avx2 {
     #[inline(always)]
-    unsafe fn load(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut InlineKey) -> u64 {
-        // SAFETY: 32 bytes are readable; the masks have 32 from any length.
+    unsafe fn load<K: Key>(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut K) -> u64 {
+        let to: *mut __m256i = std::ptr::from_mut(to).cast();
+        // SAFETY: as the caller's; the masks have 128 bytes from any length; keys are whole vectors.
         unsafe {
-            let keep = _mm256_loadu_si256(MASKS.as_ptr().add(128 - length as usize).cast());
-            let key = _mm256_and_si256(_mm256_loadu_si256(start.cast()), keep);
-            _mm256_store_si256(to.0.as_mut_ptr().cast(), key);
-            let low = rounds128(seeds, _mm256_castsi256_si128(key), 0);
-            let high = rounds128(seeds, _mm256_extracti128_si256::<1>(key), 1);
-            _mm_cvtsi128_si64(_mm_xor_si128(low, high)) as u64
+            let masks = MASKS.as_ptr().add(128 - length as usize);
+            let mut hash = _mm_setzero_si128();
+            for part in 0..size_of::<K>() / 32 {
+                let keep = _mm256_loadu_si256(masks.add(32 * part).cast());
+                // Past the key's end any readable bytes will do, because they are masked.
+                let from = match 32 * part < length as usize {
+                    true => start.add(32 * part),
+                    false => start,
+                };
+                let bytes = _mm256_and_si256(_mm256_loadu_si256(from.cast()), keep);
+                _mm256_storeu_si256(to.add(part), bytes);
+                let low = rounds128(seeds, _mm256_castsi256_si128(bytes), 2 * part);
+                let high = rounds128(seeds, _mm256_extracti128_si256::<1>(bytes), 2 * part + 1);
+                hash = _mm_xor_si128(hash, _mm_xor_si128(low, high));
+            }
+            _mm_cvtsi128_si64(hash) as u64
         }
     }
 
     #[inline(always)]
-    fn equals(self, key: &InlineKey, other: &InlineKey) -> bool {
-        // SAFETY: an aligned vector each.
-        unsafe {
-            let all = differences256(key.0.as_ptr(), other.0.as_ptr(), 0);
-            _mm256_testz_si256(all, all) != 0
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_long(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut LongKey,
-    ) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { load256::<96>(seeds, start, length, to.0.as_mut_ptr()) }
-    }
-
-    #[inline(always)]
-    fn equals_long(self, key: &LongKey, other: &LongKey) -> bool {
-        let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
-        // SAFETY: 3 aligned vectors each.
-        unsafe {
-            let low = _mm256_or_si256(
-                differences256(key, other, 0),
-                differences256(key, other, 32),
-            );
-            let all = _mm256_or_si256(low, differences256(key, other, 64));
-            _mm256_testz_si256(all, all) != 0
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_wide(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut WideKey,
-    ) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { load256::<128>(seeds, start, length, to.0.as_mut_ptr()) }
-    }
-
-    #[inline(always)]
-    fn equals_wide(self, key: &WideKey, other: &WideKey) -> bool {
-        let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
-        // SAFETY: 4 aligned vectors each.
-        unsafe {
-            let low = _mm256_or_si256(
-                differences256(key, other, 0),
-                differences256(key, other, 32),
-            );
-            let high = _mm256_or_si256(
-                differences256(key, other, 64),
-                differences256(key, other, 96),
-            );
-            let all = _mm256_or_si256(low, high);
-            _mm256_testz_si256(all, all) != 0
-        }
+    fn equals<K: Key>(self, key: &K, other: &K) -> bool {
+        // SAFETY: the token's features.
+        unsafe { are_equal(key, other) }
     }
 
     #[inline(always)]
@@ -199,23 +130,10 @@ impl Kernels for Avx2 {
     }
 }
 
-/// # Safety
-/// The processor has AVX-512 and vector AES.
-#[inline(always)]
-unsafe fn rounds512(seeds: &Seeds, bytes: __m512i, half: usize) -> __m512i {
-    // SAFETY: the seeds are 8 such vectors.
-    unsafe {
-        let seeds: *const __m512i = seeds.0.as_ptr().cast();
-        let bytes = _mm512_xor_si512(bytes, _mm512_load_si512(seeds.add(half)));
-        let bytes = _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(2 + half)));
-        _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(4 + half)))
-    }
-}
-
-/// `at` counts halves of what [`rounds512`] hashes at once.
+/// Two keyed rounds, as those of [`rounds128`], of the vector `at` of a key.
 ///
 /// # Safety
-/// As there.
+/// The processor has vector AES.
 #[inline(always)]
 unsafe fn rounds256(seeds: &Seeds, bytes: __m256i, at: usize) -> __m256i {
     // SAFETY: the seeds are 16 such vectors.
@@ -224,17 +142,6 @@ unsafe fn rounds256(seeds: &Seeds, bytes: __m256i, at: usize) -> __m256i {
         let bytes = _mm256_xor_si256(bytes, _mm256_load_si256(seeds.add(at)));
         let bytes = _mm256_aesenc_epi128(bytes, _mm256_load_si256(seeds.add(4 + at)));
         _mm256_aesenc_epi128(bytes, _mm256_load_si256(seeds.add(8 + at)))
-    }
-}
-
-/// # Safety
-/// The processor has AVX-512.
-#[inline(always)]
-unsafe fn folded512(hash: __m512i) -> __m256i {
-    // SAFETY: as the caller's.
-    unsafe {
-        let half = _mm512_extracti64x4_epi64::<1>(hash);
-        _mm256_xor_si256(_mm512_castsi512_si256(hash), half)
     }
 }
 
@@ -297,51 +204,6 @@ unsafe fn kept<const PAIR: usize>(keys: __m512i) -> __mmask64 {
     }
 }
 
-/// A long key, zeros after it, and its hash, still in two lanes of 128 bits.
-///
-/// # Safety
-/// As [`Kernels::load_long`]'s; a key may be written at `to`.
-#[inline(always)]
-unsafe fn load_one_long(seeds: &Seeds, start: *const u8, length: u8, to: *mut LongKey) -> __m256i {
-    let places: [u8; 96] = std::array::from_fn(|byte| byte as u8);
-    // SAFETY: masked to the key; `places` and `to` have 96 bytes, aligned to 32.
-    unsafe {
-        // The masks as in `kept`.
-        let length = _mm512_set1_epi8(length as i8);
-        let kept = _mm512_cmpgt_epu8_mask(length, _mm512_loadu_si512(places.as_ptr().cast()));
-        let low = _mm512_maskz_loadu_epi8(kept, start.cast());
-        let kept = _mm256_cmpgt_epu8_mask(
-            _mm512_castsi512_si256(length),
-            _mm256_loadu_si256(places.as_ptr().add(64).cast()),
-        );
-        let high = _mm256_maskz_loadu_epi8(kept, start.wrapping_add(64).cast());
-        let to = to.cast::<u8>();
-        _mm512_storeu_si512(to.cast(), low);
-        _mm256_store_si256(to.add(64).cast(), high);
-        let low = folded512(rounds512(seeds, low, 0));
-        _mm256_xor_si256(low, rounds256(seeds, high, 2))
-    }
-}
-
-/// The same for a key that starts from `window` at what the low half of its word says.
-///
-/// # Safety
-/// The key is a word at `key`, of `window`, a key may be written at `to`, and the processor has the features.
-#[inline(always)]
-unsafe fn load_word_long(
-    seeds: &Seeds,
-    window: *const u8,
-    key: *const u32,
-    to: *mut LongKey,
-) -> __m256i {
-    // SAFETY: as the caller's.
-    unsafe {
-        // Volatile as in `load_two`.
-        let start = window.add(usize::from(key.cast::<u16>().read_volatile()));
-        load_one_long(seeds, start, key.cast::<u8>().add(2).read_volatile(), to)
-    }
-}
-
 /// The low halves of four hashes, each still in two lanes of 128 bits; two to a vector.
 ///
 /// # Safety
@@ -361,36 +223,43 @@ unsafe fn low32_of_four(low: __m512i, high: __m512i) -> [u32; 4] {
 
 impl Kernels for Avx512 {
     #[inline(always)]
-    unsafe fn load(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut InlineKey) -> u64 {
-        // SAFETY: masked to the key; 32 aligned bytes.
+    unsafe fn load<K: Key>(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut K) -> u64 {
+        let to: *mut __m256i = std::ptr::from_mut(to).cast();
+        // SAFETY: masked to the key; keys are whole vectors.
         unsafe {
-            let key = _mm256_maskz_loadu_epi8(_bzhi_u32(!0, length), start.cast());
-            _mm256_store_si256(to.0.as_mut_ptr().cast(), key);
-            low64_of_folded(rounds256(seeds, key, 0))
+            let mut hash = _mm256_setzero_si256();
+            for part in 0..size_of::<K>() / 32 {
+                let kept = _bzhi_u32(!0, length.saturating_sub(32 * part as u32));
+                let bytes = _mm256_maskz_loadu_epi8(kept, start.wrapping_add(32 * part).cast());
+                _mm256_storeu_si256(to.add(part), bytes);
+                hash = _mm256_xor_si256(hash, rounds256(seeds, bytes, part));
+            }
+            low64_of_folded(hash)
         }
     }
 
     #[inline(always)]
-    fn equals(self, key: &InlineKey, other: &InlineKey) -> bool {
-        // SAFETY: an aligned vector each.
-        unsafe {
-            let key = _mm256_load_si256(key.0.as_ptr().cast());
-            _mm256_cmpneq_epi64_mask(key, _mm256_load_si256(other.0.as_ptr().cast())) == 0
-        }
+    fn equals<K: Key>(self, key: &K, other: &K) -> bool {
+        // SAFETY: the token's features.
+        unsafe { are_equal(key, other) }
     }
 
     #[inline(always)]
-    unsafe fn load_four(
+    unsafe fn load_four<K: Key>(
         self,
         seeds: &Seeds,
         window: *const u8,
         keys: &[u32; 4],
-        to: &mut [InlineKey; 4],
+        to: &mut [K; 4],
     ) -> [u32; 4] {
+        if size_of::<K>() > 32 {
+            // SAFETY: as the caller's.
+            return unsafe { load_each(self, seeds, window, keys, to) };
+        }
         // SAFETY: as the caller's; the last two keys follow the first two.
         unsafe {
             let lengths = _mm512_broadcast_i32x4(_mm_loadu_si128(keys.as_ptr().cast()));
-            let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
+            let (keys, to) = (keys.as_ptr(), to.as_mut_ptr().cast::<InlineKey>());
             let low = load_two(seeds, window, keys, kept::<0>(lengths), to);
             let high = load_two(seeds, window, keys.add(2), kept::<1>(lengths), to.add(2));
             low32_of_four(low, high)
@@ -398,116 +267,16 @@ impl Kernels for Avx512 {
     }
 
     #[inline(always)]
-    fn equal_two(self, keys: &[InlineKey; 2], others: [&InlineKey; 2]) -> bool {
-        // SAFETY: two keys are 64 bytes, and each is an aligned vector.
+    fn equal_two<K: Key>(self, keys: &[K; 2], others: [&K; 2]) -> bool {
+        if size_of::<K>() > 32 {
+            return equal_each(self, keys, others);
+        }
+        // SAFETY: two keys are 64 bytes, and each is a vector.
         unsafe {
-            let low = _mm256_load_si256(others[0].0.as_ptr().cast());
-            let high = _mm256_load_si256(others[1].0.as_ptr().cast());
+            let low = _mm256_loadu_si256(vectors(others[0]));
+            let high = _mm256_loadu_si256(vectors(others[1]));
             let others = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
             _mm512_cmpneq_epi64_mask(others, _mm512_loadu_si512(keys.as_ptr().cast())) == 0
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_long(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut LongKey,
-    ) -> u64 {
-        // SAFETY: as the caller's.
-        unsafe { low64_of_folded(load_one_long(seeds, start, length as u8, to)) }
-    }
-
-    #[inline(always)]
-    fn equals_long(self, key: &LongKey, other: &LongKey) -> bool {
-        let (key, other) = (key.0.as_ptr(), other.0.as_ptr());
-        // SAFETY: one and a half vectors each.
-        unsafe {
-            let low = _mm512_loadu_si512(key.cast());
-            let low = _mm512_cmpneq_epi64_mask(low, _mm512_loadu_si512(other.cast()));
-            let high = _mm256_load_si256(key.add(64).cast());
-            let high = _mm256_cmpneq_epi64_mask(high, _mm256_load_si256(other.add(64).cast()));
-            low | high == 0
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_four_long(
-        self,
-        seeds: &Seeds,
-        window: *const u8,
-        keys: &[u32; 4],
-        to: &mut [LongKey; 4],
-    ) -> [u32; 4] {
-        let (keys, to) = (keys.as_ptr(), to.as_mut_ptr());
-        // SAFETY: as the caller's; each key follows another.
-        unsafe {
-            let a = load_word_long(seeds, window, keys, to);
-            let b = load_word_long(seeds, window, keys.add(1), to.add(1));
-            let c = load_word_long(seeds, window, keys.add(2), to.add(2));
-            let d = load_word_long(seeds, window, keys.add(3), to.add(3));
-            let low = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b);
-            let high = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(c), d);
-            low32_of_four(low, high)
-        }
-    }
-
-    #[inline(always)]
-    fn equal_two_long(self, keys: &[LongKey; 2], others: [&LongKey; 2]) -> bool {
-        let [a, b] = [keys[0].0.as_ptr(), keys[1].0.as_ptr()];
-        let [c, d] = [others[0].0.as_ptr(), others[1].0.as_ptr()];
-        // SAFETY: one and a half vectors each.
-        unsafe {
-            let first = _mm512_loadu_si512(a.cast());
-            let first = _mm512_xor_si512(first, _mm512_loadu_si512(c.cast()));
-            let second = _mm512_loadu_si512(b.cast());
-            let second = _mm512_xor_si512(second, _mm512_loadu_si512(d.cast()));
-            let high = _mm256_or_si256(differences256(a, c, 64), differences256(b, d, 64));
-            let all = _mm512_or_si512(first, second);
-            let all = _mm512_or_si512(all, _mm512_zextsi256_si512(high));
-            _mm512_test_epi64_mask(all, all) == 0
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_wide(
-        self,
-        seeds: &Seeds,
-        start: *const u8,
-        length: u32,
-        to: &mut WideKey,
-    ) -> u64 {
-        // SAFETY: masked to the key; two vectors.
-        unsafe {
-            let (low, high) = (
-                _bzhi_u64(!0, length),
-                _bzhi_u64(!0, length.saturating_sub(64)),
-            );
-            let low = _mm512_maskz_loadu_epi8(low, start.cast());
-            let high = _mm512_maskz_loadu_epi8(high, start.wrapping_add(64).cast());
-            let to: *mut __m512i = to.0.as_mut_ptr().cast();
-            _mm512_storeu_si512(to, low);
-            _mm512_storeu_si512(to.add(1), high);
-            low64_of_folded(folded512(_mm512_xor_si512(
-                rounds512(seeds, low, 0),
-                rounds512(seeds, high, 1),
-            )))
-        }
-    }
-
-    #[inline(always)]
-    fn equals_wide(self, key: &WideKey, other: &WideKey) -> bool {
-        let key: *const __m512i = key.0.as_ptr().cast();
-        let other: *const __m512i = other.0.as_ptr().cast();
-        // SAFETY: two vectors each.
-        unsafe {
-            let low = _mm512_xor_si512(_mm512_loadu_si512(key), _mm512_loadu_si512(other));
-            let high = _mm512_loadu_si512(key.add(1));
-            let high = _mm512_xor_si512(high, _mm512_loadu_si512(other.add(1)));
-            let all = _mm512_or_si512(low, high);
-            _mm512_test_epi64_mask(all, all) == 0
         }
     }
 
