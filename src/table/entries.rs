@@ -189,6 +189,14 @@ impl EntryTable {
         }
     }
 
+    /// A new one of this kind.
+    pub(crate) fn like(&self, lanes: usize) -> EntryTable {
+        match self.is_part {
+            true => EntryTable::part(lanes),
+            false => EntryTable::new(lanes, self.is_dense),
+        }
+    }
+
     fn with_slots(lanes: usize, slots: usize) -> EntryTable {
         EntryTable {
             slots: Pages::touched(slots),

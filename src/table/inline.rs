@@ -64,8 +64,6 @@ pub(crate) struct InlineTable {
     /// Cells of a slot, a power of two.
     stride: usize,
     used: usize,
-    /// How many keys have each byte after them.
-    after: Box<[u32; 256]>,
 }
 
 impl InlineTable {
@@ -76,7 +74,6 @@ impl InlineTable {
             cells: Pages::new(SLOTS_MIN * stride),
             stride,
             used: 0,
-            after: Box::new([0; 256]),
         }
     }
 
@@ -88,11 +85,6 @@ impl InlineTable {
     /// Memory that is taken.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.cells)
-    }
-
-    /// How many keys have each byte after them.
-    pub(crate) fn after(&self) -> &[u32; 256] {
-        &self.after
     }
 
     /// The first unit, for lanes that are found by their places.
@@ -150,8 +142,6 @@ impl InlineTable {
             if is_new {
                 *cell = wanted;
                 self.used += 1;
-                let last = wanted.key().last().copied();
-                self.after[usize::from(last.unwrap_or_default())] += 1;
             }
             if is_new || cell.0 == wanted.0 {
                 return (((at + 1) * CELL_UNITS) as u32, is_new);
@@ -240,8 +230,6 @@ impl InlineTable {
                         slot.cast::<InlineKey>().write(*key);
                         self.used += 1;
                         batch.fresh.push(row as u32);
-                        let end = (spans[row] >> 16) as usize;
-                        self.after[usize::from(*text.add(end - 1))] += 1;
                         break;
                     }
                     at = following(at);

@@ -174,7 +174,7 @@ impl LaneGroups {
                     let mut own = EntryTable::new(lanes, true);
                     let once = |_: &mut [i64], _: &[i64]| -> bool { unreachable!("each key once") };
                     own.absorb(entries, hashes, &once, &mut Vec::new());
-                    columns.entries(&self.plan, (&self.columns, &own), false, table)
+                    columns.entries(&self.plan, (&self.columns, &own), table)
                 });
                 let add = |to: &mut [i64], from: &[i64]| columns.layout.add_up_to_max(to, from);
                 let entries = own.as_ref().unwrap_or(entries);
@@ -257,8 +257,12 @@ impl LaneGroups {
         }
     }
 
-    pub(crate) fn columns(&self) -> &Columns {
-        &self.columns
+    /// The groups, in the end.
+    pub(crate) fn into_shard(self) -> Shard {
+        Shard {
+            columns: self.columns,
+            entries: self.slots.into_entries(),
+        }
     }
 
     /// Adds all lanes to a table, and forgets the groups.
@@ -270,16 +274,6 @@ impl LaneGroups {
         self.slots = self.columns.table(&self.plan, self.is_short);
         self.rows = 0;
     }
-
-    /// Moves groups that another key may have, too, to the table.
-    pub(crate) fn move_twins(&mut self, after: u8, table: &mut Table) {
-        let twins = Twins {
-            plan: &self.plan,
-            columns: &self.columns,
-            after,
-        };
-        twins.move_all(table, |change| self.slots.each_mut(change));
-    }
 }
 
 impl Shard {
@@ -287,19 +281,23 @@ impl Shard {
     pub(crate) fn convert(&mut self, plan: &LanePlan, columns: &Columns, table: &mut Table) {
         if *columns != self.columns {
             let from = (&self.columns, &self.entries);
-            self.entries = columns.entries(plan, from, true, table);
+            self.entries = columns.entries(plan, from, table);
             self.columns = columns.clone();
         }
     }
 
-    /// Moves groups that another key may have, too, to the table.
+    /// Moves groups to the table whose key has another byte than most after it, or a null among its parts: another key may be
+    /// the same.
     pub(crate) fn move_twins(&mut self, plan: &LanePlan, after: u8, table: &mut Table) {
-        let twins = Twins {
-            plan,
-            columns: &self.columns,
-            after,
-        };
-        twins.move_all(table, |change| self.entries.each_mut(change));
+        let mut whole = Vec::new();
+        self.entries.each_mut(|key, lanes| {
+            let is_null = |part| plan.is_null(part);
+            let is_twin = key.last() != Some(&after) || plan.form.parts(key).any(is_null);
+            if rows_of(lanes[0]) > 0 && is_twin {
+                (self.columns).absorb(plan, table, (key, lanes), &mut whole);
+                empty(lanes, None);
+            }
+        });
     }
 
     /// Adds all lanes to a table.
@@ -308,30 +306,6 @@ impl Shard {
         for group in self.entries.iter() {
             self.columns.absorb(plan, table, group, &mut whole);
         }
-    }
-}
-
-/// Groups whose key has another byte than most after it, or a null among its parts: another key may be the same.
-struct Twins<'a> {
-    plan: &'a LanePlan,
-    columns: &'a Columns,
-    after: u8,
-}
-
-impl Twins<'_> {
-    fn has(&self, key: &[u8]) -> bool {
-        let is_null = |part| self.plan.is_null(part);
-        key.last() != Some(&self.after) || self.plan.form.parts(key).any(is_null)
-    }
-
-    fn move_all(&self, table: &mut Table, each: impl FnOnce(&mut dyn FnMut(&[u8], &mut [i64]))) {
-        let mut whole = Vec::new();
-        each(&mut |key, lanes| {
-            if rows_of(lanes[0]) > 0 && self.has(key) {
-                (self.columns).absorb(self.plan, table, (key, lanes), &mut whole);
-                empty(lanes, None);
-            }
-        });
     }
 }
 

@@ -197,19 +197,14 @@ impl Columns {
         }
     }
 
-    /// A table of the groups in another one, whose lanes are of other columns; one for a range of hashes if `is_part`.
+    /// A table of the groups in another one, whose lanes are of other columns.
     pub(crate) fn entries(
         &self,
         plan: &LanePlan,
         (from, entries): (&Columns, &EntryTable),
-        is_part: bool,
         table: &mut Table,
     ) -> EntryTable {
-        let lanes = self.layout.lanes().len();
-        let mut to = match is_part {
-            true => EntryTable::part(lanes),
-            false => EntryTable::new(lanes, false),
-        };
+        let mut to = entries.like(self.layout.lanes().len());
         self.convert(plan, from, entries.iter(), table, |key, lanes| {
             let tag = key.tag(plan.level, &plan.seeds);
             to.add(tag, key, lanes, |_, _| unreachable!("each key once"));

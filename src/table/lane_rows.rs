@@ -34,77 +34,55 @@ impl LaneRows {
     /// so are all if that makes `None`. Where it takes no memory, they are in the order of their keys: that of numbers if all
     /// keys are numbers and `may_be_numbers`, else that of bytes.
     pub(crate) fn merge(
-        mut all: Vec<LaneGroups>,
-        mut drained: Drained,
+        all: Vec<LaneGroups>,
+        drained: Drained,
         may_be_numbers: bool,
         table: &mut Table,
     ) -> Option<LaneRows> {
-        let plan = all
-            .first()
-            .map(LaneGroups::plan)
-            .or(drained.plan.as_ref())?;
-        let mut plan = plan.clone();
-        let most = all.iter().map(|groups| groups.slots.len()).max();
-        let in_shards = drained
-            .shards
-            .iter()
-            .flatten()
-            .map(|shard| shard.entries.len());
+        let plan = all.first().map(LaneGroups::plan);
+        let mut plan = plan.or(drained.plan.as_ref())?.clone();
+        let is_shared = !drained.is_empty();
+        let own = all.into_par_iter().map(LaneGroups::into_shard);
+        let (mut own, mut shared): (Vec<Shard>, _) = (own.collect(), drained.shards);
+        let most = own.iter().map(|groups| groups.entries.len()).max();
+        let in_shards = shared.iter().flatten().map(|shard| shard.entries.len());
         let most = most.unwrap_or_default().max(in_shards.sum());
-        if plan.has_values() || most <= TABLE_SHARE * table.len() {
-            flush_all(all, &drained, &plan, table);
+        let are_few = |table: &Table| most <= TABLE_SHARE * table.len();
+        if plan.has_values() || are_few(table) {
+            flush_all(own, &shared, &plan, table);
             return None;
         }
-        let known = all.iter().map(LaneGroups::columns);
-        let known = known.chain(drained.shards.iter().flatten().map(|shard| &shard.columns));
+        let known = own.iter().chain(shared.iter().flatten());
         let columns = known
-            .cloned()
+            .map(|shard| shard.columns.clone())
             .reduce(|one, other| one.union(&plan, &other))?;
-        each(
-            &mut all,
-            &mut drained.shards,
-            table,
-            |groups, table| match groups {
-                Part::Own(groups) => groups.convert(columns.clone(), table),
-                Part::Shared(shard) => shard.convert(&plan, &columns, table),
-            },
-        );
-        let counts = all.iter().map(|groups| groups.slots.after());
-        let shards = drained.shards.iter().flatten();
-        let counts: Vec<_> = counts
-            .chain(shards.map(|shard| shard.entries.after()))
-            .collect();
+        each(&mut own, &mut shared, table, |groups, table| {
+            groups.convert(&plan, &columns, table);
+        });
+        let known = own.iter().chain(shared.iter().flatten());
+        let counts: Vec<_> = known.map(|shard| shard.entries.after()).collect();
         let after = usual_after(&counts);
         let has_others = counts.iter().any(|counts| {
             let mut counts = counts.iter().enumerate();
             counts.any(|(byte, &count)| count > 0 && byte != usize::from(after))
         });
         if plan.form != KeyForm::None && (has_others || !plan.nulls.is_empty()) {
-            each(
-                &mut all,
-                &mut drained.shards,
-                table,
-                |groups, table| match groups {
-                    Part::Own(groups) => groups.move_twins(after, table),
-                    Part::Shared(shard) => shard.move_twins(&plan, after, table),
-                },
-            );
+            each(&mut own, &mut shared, table, |groups, table| {
+                groups.move_twins(&plan, after, table);
+            });
         }
-        if most <= TABLE_SHARE * table.len() {
-            flush_all(all, &drained, &plan, table);
+        if are_few(table) {
+            flush_all(own, &shared, &plan, table);
             return None;
         }
-        let tables = all
-            .into_par_iter()
-            .map(|groups| groups.slots.into_entries());
-        let tables: Vec<EntryTable> = tables.collect();
+        let tables: Vec<EntryTable> = own.into_iter().map(|groups| groups.entries).collect();
         let token = table.cancellation.clone();
         let add = |to: &mut [i64], from: &[i64]| {
             token.as_ref().inspect(|token| token.unwind());
             columns.layout.add_up_to_max(to, from)
         };
         let form = plan.form;
-        let (groups, mut refused) = if drained.is_empty() {
+        let (groups, mut refused) = if !is_shared {
             let sorted = Merged::sorted(tables, form, may_be_numbers, &add);
             let with_after = |(merged, mut refused): (Merged, Vec<Refused>)| {
                 refused.iter_mut().for_each(|(key, _)| key.push(after));
@@ -112,7 +90,7 @@ impl LaneRows {
             };
             sorted.map_or_else(|tables| Merged::new(tables, add), with_after)
         } else {
-            let parts = drained.shards.into_iter().map(|shard| Some(shard?.entries));
+            let parts = shared.into_iter().map(|shard| Some(shard?.entries));
             Merged::with_parts(parts.collect(), &tables, columns.layout.lanes().len(), add)
         };
         if groups.orders().is_some() {
@@ -226,26 +204,20 @@ impl LaneRows {
     }
 }
 
-/// Groups of a worker, or shared ones.
-enum Part<'a> {
-    Own(&'a mut LaneGroups),
-    Shared(&'a mut Shard),
-}
-
-/// Calls `change` for all of them, in parallel; what that adds to a table is added to `table`.
+/// Calls `change` for the groups of each worker and for shared ones, in parallel; what that adds to a table is added to
+/// `table`.
 fn each(
-    all: &mut [LaneGroups],
-    shards: &mut [Option<Shard>],
+    own: &mut [Shard],
+    shared: &mut [Option<Shard>],
     table: &mut Table,
-    change: impl Fn(Part<'_>, &mut Table) + Sync,
+    change: impl Fn(&mut Shard, &mut Table) + Sync,
 ) {
-    let own = all.par_iter_mut().map(Part::Own);
-    let shared = shards.par_iter_mut().flatten().map(Part::Shared);
+    let all = own.par_iter_mut().chain(shared.par_iter_mut().flatten());
     let like = &*table;
-    let tables = own.chain(shared).fold(
+    let tables = all.fold(
         || like.like(),
-        |mut table, part| {
-            change(part, &mut table);
+        |mut table, groups| {
+            change(groups, &mut table);
             table
         },
     );
@@ -272,13 +244,11 @@ pub(crate) fn bytes_merged(all: &[LaneGroups]) -> usize {
 }
 
 /// Adds the lanes of all groups to a table.
-fn flush_all(mut all: Vec<LaneGroups>, drained: &Drained, plan: &LanePlan, table: &mut Table) {
-    each(&mut all, &mut [], table, |groups, table| {
-        if let Part::Own(groups) = groups {
-            groups.flush(table);
-        }
+fn flush_all(mut own: Vec<Shard>, shared: &[Option<Shard>], plan: &LanePlan, table: &mut Table) {
+    each(&mut own, &mut [], table, |groups, table| {
+        groups.flush(plan, table);
     });
-    for shard in drained.shards.iter().flatten() {
+    for shard in shared.iter().flatten() {
         shard.flush(plan, table);
     }
 }
