@@ -6,6 +6,7 @@ use memchr::memmem::Finder;
 use ringfold_read::internals::lines::{Counted, Mark};
 
 use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::reject::rejects::{Met, Rejected};
 
 /// Records that are the header again, byte for byte.
 #[derive(Debug)]
@@ -28,12 +29,12 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
-    pub(crate) fn add(&mut self, count: u64, place: (u32, u64), mark: Option<Mark>) {
+    pub(crate) fn add(&mut self, count: u64, met: Met<'_>, rejected: &mut Rejected) {
         self.merge(Occurrences {
             count,
-            first: Some(place),
+            first: Some(met.place()),
             line: None,
-            mark,
+            mark: rejected.mark(met),
         });
     }
 

@@ -55,6 +55,24 @@ pub(crate) struct Rejecting {
     spilled: Mutex<Option<Arc<Spilled>>>,
 }
 
+/// Where something is met that is told of.
+#[derive(Clone, Copy)]
+pub(crate) struct Met<'a> {
+    pub(crate) rejecting: &'a Rejecting,
+    pub(crate) block: Block<'a>,
+    /// All records of the block before that are done.
+    pub(crate) done: usize,
+    /// Where the record begins in the block.
+    pub(crate) at: usize,
+}
+
+impl Met<'_> {
+    /// The file, and the record's first byte.
+    pub(crate) fn place(&self) -> (u32, u64) {
+        (self.block.file(), self.block.offset() + self.at as u64)
+    }
+}
+
 /// A temporary file.
 #[derive(Debug)]
 struct Spilled {
@@ -207,23 +225,17 @@ impl Rejected {
         Ok(())
     }
 
-    /// The mark of a place of the block, where lines are counted. All records before `done` are.
-    pub(crate) fn mark(
-        &mut self,
-        rejecting: &Rejecting,
-        block: &Block<'_>,
-        done: usize,
-        place: usize,
-    ) -> Option<Mark> {
-        if !rejecting.counts_lines {
+    /// The mark of a place, where lines are counted.
+    pub(crate) fn mark(&mut self, met: Met<'_>) -> Option<Mark> {
+        if !met.rejecting.counts_lines {
             return None;
         }
-        self.count_lines(block, done.max(self.counted));
+        self.count_lines(&met.block, met.done.max(self.counted));
         let mut mark = self.lines.mark();
-        let lines = |range: Range<usize>| bytes::count(b'\n', &block.bytes()[range]) as u64;
-        match place < self.counted {
-            true => mark.ends -= lines(place..self.counted),
-            false => mark.ends += lines(self.counted..place),
+        let lines = |range: Range<usize>| bytes::count(b'\n', &met.block.bytes()[range]) as u64;
+        match met.at < self.counted {
+            true => mark.ends -= lines(met.at..self.counted),
+            false => mark.ends += lines(self.counted..met.at),
         }
         Some(mark)
     }

@@ -1,8 +1,9 @@
 //! Values that a run couldn't read as numbers, and didn't fail for: how many, and which is the first of the input.
 
+use ringfold_read::Cause;
 use ringfold_read::internals::lines::{Counted, Mark};
-use ringfold_read::{Block, Cause};
 
+use crate::reject::rejects::{Met, Rejected};
 use crate::reject::skipped::Skipped;
 
 /// What a partial knows of them.
@@ -13,26 +14,25 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Adds so many, of which the first is in the record at `at`.
+    /// Adds so many, of which the first is met there.
     pub(crate) fn add(
         &mut self,
         count: u64,
-        block: &Block<'_>,
-        at: usize,
-        describe: impl FnOnce() -> (Cause, Option<Mark>),
+        met: Met<'_>,
+        rejected: &mut Rejected,
+        describe: impl FnOnce() -> Cause,
     ) {
         self.count += count;
-        let (file, start) = (block.file(), block.offset() + at as u64);
+        let (file, start) = met.place();
         let known = self.first.as_ref();
         if known.is_none_or(|(known, _)| (file, start) < (known.file, known.bytes.start)) {
-            let (cause, mark) = describe();
             let first = Skipped {
                 file,
                 bytes: start..start,
                 line: None,
-                cause,
+                cause: describe(),
             };
-            self.first = Some((first, mark));
+            self.first = Some((first, rejected.mark(met)));
         }
     }
 

@@ -8,16 +8,13 @@ use std::sync::Arc;
 
 use ringfold_read::internals::{Cut, lines::Counted, nuls};
 use ringfold_read::{
-    Block, BlockError, Cause, Delimited, Error, Fold, Framing, Kind as ErrorKind, Malformed,
-    Refusal, Result,
+    Block, BlockError, Delimited, Error, Fold, Framing, Kind as ErrorKind, Malformed, Refusal,
+    Result,
 };
 
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
 use crate::budget::Share;
-use crate::expression::Reading;
-use crate::expression::tree::Test;
-use crate::expression::value::ValueError;
 use crate::format::dialect::BYTE_ORDER_MARK;
 use crate::format::repeats::Occurrences;
 use crate::partial::chain::Extremes;
@@ -27,7 +24,8 @@ use crate::reject::rejects::Rejected;
 use crate::reject::unread::Unread;
 use crate::run::one_by_one::{End, Text};
 use crate::run::partial::{Doubted, Partial, Scratch};
-use crate::run::passes::{OneByOne, Passes};
+use crate::run::passes::Passes;
+use crate::run::rest::Rest;
 use crate::scan::index::WINDOW;
 use crate::table::groups::Groups;
 use crate::table::lane_rows::LaneRows;
@@ -168,13 +166,13 @@ impl Plan {
             let repeat = repeats.peek().filter(|place| **place < at + WINDOW);
             at = if let Some(place) = repeat {
                 rest.add(at, place + 1)?
-            } else if let Some(next) = passes.add_pairs(&text.block, at, &mut rest)? {
+            } else if let Some(next) = passes.add_pairs(at, &mut rest)? {
                 // Nowhere are so many NULs side by side as in a hole: a key would be too long.
                 next
             } else if let Some(run) = nuls::run(ahead) {
                 rest.add(at, at + run.end)?
             } else {
-                passes.window(self, &text.block, at, &mut rest)?
+                passes.window(at, &mut rest)?
             };
             if at >= next_look {
                 self.enforce_budget(rest.partial, Some(passes))?;
@@ -217,115 +215,12 @@ impl Plan {
     }
 
     /// Gives the run up.
-    fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
+    pub(super) fn cut(&self, partial: &mut Partial, at: usize) -> BlockError {
         partial.is_cut = true;
         let why = "the quote that opens in this record isn't closed where it seemed to be";
         // Only a part isn't read again.
         let hint = self.part.is_some().then_some(Hint::SingleLine);
         self.misquoted(at..at + 1, why.into(), hint).into()
-    }
-}
-
-/// What the passes leave to be added record by record.
-struct Rest<'a> {
-    plan: &'a Plan,
-    partial: &'a mut Partial,
-    text: &'a Text<'a>,
-}
-
-impl OneByOne for Rest<'_> {
-    fn add(&mut self, from: usize, until: usize) -> Result<usize, BlockError> {
-        let next = (self.plan).records(self.partial, self.text, from, until)?;
-        // Nothing but a record that the block ends within begins before that.
-        match next < until.min(self.text.block.bytes().len()) {
-            true => Err(self.plan.cut(self.partial, next)),
-            false => Ok(next),
-        }
-    }
-
-    fn add_taken(&mut self, from: usize) -> Result<usize, BlockError> {
-        self.partial.is_taken = true;
-        let added = self.add(from, from + 1);
-        self.partial.is_taken = false;
-        added
-    }
-
-    fn unmatched(
-        &mut self,
-        table: usize,
-        rows: u64,
-        (window, start): (usize, usize),
-        describe: impl FnOnce() -> Cause,
-    ) {
-        let (partial, block) = (&mut *self.partial, &self.text.block);
-        partial.unmatched[table].add(rows, block, start, || {
-            let mark = (partial.rejected).mark(&self.plan.rejecting, block, window, start);
-            (describe(), mark)
-        });
-    }
-
-    fn table(&mut self) -> &mut Table {
-        &mut self.partial.table
-    }
-
-    fn scales(&mut self) -> &mut [u32] {
-        &mut self.partial.scales
-    }
-
-    fn filtered(&mut self, rows: usize) {
-        self.partial.filtered += rows as u64;
-    }
-
-    fn longer(&mut self, count: u64, first: usize) {
-        let block = &self.text.block;
-        let place = (block.file(), block.offset() + first as u64);
-        let rejected = &mut self.partial.rejected;
-        let mark = rejected.mark(&self.plan.rejecting, block, first, first);
-        self.partial.longer.add(count, place, mark);
-    }
-
-    fn knows_local_time(&self, at: usize) -> bool {
-        let block = &self.text.block;
-        let place = (block.file(), block.offset() + at as u64);
-        self.partial
-            .local_times
-            .first
-            .is_some_and(|first| first <= place)
-    }
-
-    fn local_time(&mut self, window: usize, start: usize) {
-        let block = &self.text.block;
-        let place = (block.file(), block.offset() + start as u64);
-        let rejected = &mut self.partial.rejected;
-        let mark = rejected.mark(&self.plan.rejecting, block, window, start);
-        self.partial.local_times.add(1, place, mark);
-    }
-
-    fn added(&mut self, rows: usize) {
-        self.partial.rows += rows as u64;
-    }
-
-    fn doubted(
-        &mut self,
-        reading: Reading,
-        rows: u64,
-        (window, start): (usize, usize),
-        value: impl FnMut(&Test) -> Result<Vec<u8>, ValueError>,
-    ) {
-        let Rest {
-            plan,
-            partial,
-            text,
-        } = self;
-        let filter = plan.filter.as_ref().expect("it was decided");
-        partial
-            .doubted
-            .of(reading)
-            .add(rows, &text.block, start, || {
-                let rejected = &mut partial.rejected;
-                let mark = rejected.mark(&plan.rejecting, &text.block, window, start);
-                (plan.doubtful(filter, reading, value), mark)
-            });
     }
 }
 

@@ -22,7 +22,7 @@ use crate::plan::head::unclosed;
 use crate::plan::zoned::TimeSource;
 use crate::plan::{Plan, Shape, hinted};
 use crate::refusal::Hint;
-use crate::reject::rejects::{OnError, Rejected};
+use crate::reject::rejects::{Met, OnError, Rejected};
 use crate::run::partial::{Partial, Scratch};
 
 /// Values of a record that are taken for none.
@@ -67,6 +67,16 @@ fn lack_offset(
 }
 
 impl Plan {
+    /// The record at `at` of a block, of which all records before `done` are done.
+    pub(super) fn met<'a>(&'a self, block: &Block<'a>, done: usize, at: usize) -> Met<'a> {
+        Met {
+            rejecting: &self.rejecting,
+            block: *block,
+            done,
+            at,
+        }
+    }
+
     /// Adds the record whose fields were split; nothing is added when the condition isn't true of it or it is malformed.
     ///
     /// # Errors
@@ -79,7 +89,8 @@ impl Plan {
         at: usize,
     ) -> Result<(), Cause> {
         let bytes = block.bytes();
-        let place = (block.file(), block.offset() + at as u64);
+        let met = self.met(block, at, at);
+        let place = met.place();
         let Scratch {
             fields,
             numbers,
@@ -104,10 +115,8 @@ impl Plan {
         let mut note_unmatched = |by_condition: bool, rejected: &mut Rejected| {
             for (table, lookup, _) in self.used_lookups(by_condition) {
                 if lookup.is_unmatched(&record) {
-                    partial.unmatched[table].add(1, block, at, || {
-                        let mark = rejected.mark(&self.rejecting, block, at, at);
-                        (lookup.unmatched_cause(&record), mark)
-                    });
+                    let cause = || lookup.unmatched_cause(&record);
+                    partial.unmatched[table].add(1, met, rejected, cause);
                 }
             }
         };
@@ -123,14 +132,13 @@ impl Plan {
                 Ok(text)
             };
             let filter = self.filter.as_ref().expect("it was decided");
-            partial.doubted.of(reading).add(1, block, at, || {
-                let mark = partial.rejected.mark(&self.rejecting, block, at, at);
-                (self.doubtful(filter, reading, value), mark)
+            let doubted = partial.doubted.of(reading);
+            doubted.add(1, met, &mut partial.rejected, || {
+                self.doubtful(filter, reading, value)
             });
         }
         if lack_offset(&self.zoned.tested, &record, place, &partial.local_times) {
-            let mark = partial.rejected.mark(&self.rejecting, block, at, at);
-            partial.local_times.add(1, place, mark);
+            partial.local_times.add(1, met, &mut partial.rejected);
         }
         if !is_taken {
             partial.filtered += 1;
@@ -274,14 +282,11 @@ impl Plan {
         }
         partial.rows += 1;
         if lack_offset(&self.zoned.added, &record, place, &partial.local_times) {
-            let mark = partial.rejected.mark(&self.rejecting, block, at, at);
-            partial.local_times.add(1, place, mark);
+            partial.local_times.add(1, met, &mut partial.rejected);
         }
         if let Some(why) = nulled.first {
-            partial.nulled.add(nulled.count, block, at, || {
-                let mark = partial.rejected.mark(&self.rejecting, block, at, at);
-                (why, mark)
-            });
+            let nulled = nulled.count;
+            (partial.nulled).add(nulled, met, &mut partial.rejected, || why);
         }
         Ok(())
     }
@@ -542,17 +547,15 @@ impl Plan {
         if let (Some(tail), Some(last)) = (self.dialect.log_tail(), partial.scratch.fields.last())
             && last.end + tail < record.end
         {
-            let place = (text.block.file(), text.block.offset() + at as u64);
-            let mark = (partial.rejected).mark(&self.rejecting, &text.block, at, at);
-            partial.longer.add(1, place, mark);
+            let met = self.met(&text.block, at, at);
+            partial.longer.add(1, met, &mut partial.rejected);
         }
         let is_header = |repeats: &Repeats| repeats.is_header(&bytes[at..record.end]);
         if partial.scratch.fields.is_empty() {
             partial.empty_lines += 1;
         } else if self.repeats.as_ref().is_some_and(is_header) {
-            let place = (text.block.file(), text.block.offset() + at as u64);
-            let mark = (partial.rejected).mark(&self.rejecting, &text.block, at, at);
-            partial.repeated.add(1, place, mark);
+            let met = self.met(&text.block, at, at);
+            partial.repeated.add(1, met, &mut partial.rejected);
         } else if let Some(run) = self.nul_run(&bytes[at..record.end]) {
             let malformed = Malformed::hole(run, at, !self.rejecting.leaves_out());
             self.reject(partial, text, at..record.end, malformed)?;

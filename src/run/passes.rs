@@ -7,13 +7,10 @@
 use std::sync::Arc;
 
 use ringfold_read::internals::Level;
-use ringfold_read::{Block, BlockError, Cause, PADDING};
+use ringfold_read::{BlockError, PADDING};
 
 use crate::aggregate::lanes::{Part, Traits};
 use crate::aggregate::state::{Argument, DigestRow};
-use crate::expression::Reading;
-use crate::expression::tree::Test;
-use crate::expression::value::ValueError;
 use crate::format::dialect::Marks;
 use crate::format::field::Field;
 use crate::plan::Plan;
@@ -22,6 +19,7 @@ use crate::run::passes::computed::{Computation, ComputedColumn};
 use crate::run::passes::cuts::CutColumn;
 use crate::run::passes::numbers::Source;
 use crate::run::passes::selection::Selection;
+use crate::run::rest::Rest;
 use crate::scan::index::{Index, TextWindow, WINDOW, index};
 use crate::scan::keys::COMPOSED_BYTES;
 use crate::scan::log_lines::LogLines;
@@ -137,62 +135,6 @@ impl Scratch {
             digest: Box::new([0; BATCH]),
         }
     }
-}
-
-/// What the passes can't do, and what they add to beside their own lanes.
-pub(crate) trait OneByOne {
-    /// Adds the records of the block that begin at `from` and up to `until`, and those that can't be told apart from
-    /// them; returns where the next one begins.
-    ///
-    /// # Errors
-    /// The first malformed record.
-    fn add(&mut self, from: usize, until: usize) -> Result<usize, BlockError>;
-
-    /// Adds a record that the condition was found to take: what it met is counted already.
-    ///
-    /// # Errors
-    /// It is malformed.
-    fn add_taken(&mut self, from: usize) -> Result<usize, BlockError>;
-
-    /// A table beside the input has no row for so many rows' keys. `places` says where the window begins, and where the first
-    /// of these rows.
-    fn unmatched(
-        &mut self,
-        table: usize,
-        rows: u64,
-        places: (usize, usize),
-        describe: impl FnOnce() -> Cause,
-    );
-
-    fn table(&mut self) -> &mut Table;
-
-    /// For each of the plan's numbers the most decimals.
-    fn scales(&mut self) -> &mut [u32];
-
-    /// Whether a time without an offset is known at this place or before it.
-    fn knows_local_time(&self, at: usize) -> bool;
-
-    /// The record at `start`, in the window that begins at the other place, has a time without an offset.
-    fn local_time(&mut self, window: usize, start: usize);
-
-    /// So many rows were added.
-    fn added(&mut self, rows: usize);
-
-    /// So many lines go on after a log's pattern, the first from there on.
-    fn longer(&mut self, count: u64, first: usize);
-
-    /// So many rows were left out because of the condition.
-    fn filtered(&mut self, rows: usize);
-
-    /// The condition decides otherwise about so many rows if it is read so. `places` says where the window begins, and where
-    /// the first of these rows; `value` gives what a test is about in that one.
-    fn doubted(
-        &mut self,
-        reading: Reading,
-        rows: u64,
-        places: (usize, usize),
-        value: impl FnMut(&Test) -> Result<Vec<u8>, ValueError>,
-    );
 }
 
 impl Passes {
@@ -430,20 +372,15 @@ impl Passes {
         self.groups
     }
 
-    /// Adds the records of the window of `block` that begins at `at` with a record; returns where the next one begins.
+    /// Adds the records of the window of a block that begins at `at` with a record; returns where the next one begins.
     ///
     /// # Errors
     /// The first malformed record.
-    pub(crate) fn window(
-        &mut self,
-        plan: &Plan,
-        block: &Block<'_>,
-        at: usize,
-        others: &mut impl OneByOne,
-    ) -> Result<usize, BlockError> {
+    pub(super) fn window(&mut self, at: usize, rest: &mut Rest<'_>) -> Result<usize, BlockError> {
+        let (plan, block) = (rest.plan, &rest.text.block);
         let mut window = TextWindow::at(block, at);
         match plan.dialect.comment_in(window.bytes()) {
-            Some(0) => return others.add(at, at + 1),
+            Some(0) => return rest.add(at, at + 1),
             Some(length) => window = TextWindow::of(block, at, length),
             None => {}
         }
@@ -452,7 +389,7 @@ impl Passes {
             Some(marks) => {
                 index(self.level, window, marks, &mut self.index);
                 if self.index.has_offence {
-                    return others.add(at, at + window.bytes().len());
+                    return rest.add(at, at + window.bytes().len());
                 }
                 match self.index.records() {
                     0 => (false, 0),
@@ -461,14 +398,16 @@ impl Passes {
             }
         };
         if end == 0 {
-            return others.add(at, at + 1);
+            return rest.add(at, at + 1);
         }
         if let Some(LogLines {
             longer: (count @ 1.., first),
             ..
         }) = self.log_lines
         {
-            others.longer(count, at + first as usize);
+            let first = at + first as usize;
+            let met = rest.met(first, first);
+            (rest.partial.longer).add(count, met, &mut rest.partial.rejected);
         }
         let mut undecided = usize::MAX;
         if let Some(filter) = &plan.filter {
@@ -480,23 +419,23 @@ impl Passes {
             self.remove_out(true, false);
             self.compute(plan, window, true);
             self.remove_out(true, false);
-            self.unmatched(plan, (window, at), true, others);
-            self.note_offsets(plan, &plan.zoned.tested, (window, at), others);
+            self.unmatched(plan, (window, at), true, rest);
+            self.note_offsets(plan, &plan.zoned.tested, (window, at), rest);
             undecided = self.scratch.others.len();
-            let filtered = self.filter(plan, filter, (window, at), others);
-            others.filtered(filtered);
+            let filtered = self.filter(plan, filter, (window, at), rest);
+            rest.partial.filtered += filtered as u64;
         }
         self.columns(window, Columns::Untested, is_regular);
         self.remove_out(true, false);
         self.compute(plan, window, false);
         self.remove_out(true, false);
         for source in 0..self.sources.len() {
-            self.numbers(plan, window, source, others.table());
+            self.numbers(plan, window, source, &mut rest.partial.table);
         }
         self.times(plan, window);
         self.cuts(plan, window);
         self.remove_out(true, true);
-        self.note_decimals(plan, window, others.scales());
+        self.note_decimals(plan, window, &mut rest.partial.scales);
         if !self.scratch.others.is_empty() {
             // The lowest malformed record is the one that is told.
             let taken = self
@@ -511,16 +450,16 @@ impl Passes {
             for (start, is_taken) in all {
                 let start = at + start as usize;
                 match is_taken {
-                    true => others.add_taken(start)?,
-                    false => others.add(start, start + 1)?,
+                    true => rest.add_taken(start)?,
+                    false => rest.add(start, start + 1)?,
                 };
             }
         }
-        self.unmatched(plan, (window, at), false, others);
-        self.note_offsets(plan, &plan.zoned.added, (window, at), others);
-        others.added(self.scratch.starts.len());
+        self.unmatched(plan, (window, at), false, rest);
+        self.note_offsets(plan, &plan.zoned.added, (window, at), rest);
+        rest.partial.rows += self.scratch.starts.len() as u64;
         let place = (block.file(), block.offset() + at as u64);
-        self.fold(plan, window, place, others.table());
+        self.fold(plan, window, place, &mut rest.partial.table);
         Ok(at + end)
     }
 }

@@ -3,8 +3,9 @@
 use crate::format::time::may_lack_offset;
 use crate::plan::Plan;
 use crate::plan::zoned::TimeSource;
+use crate::run::passes::Passes;
 use crate::run::passes::computed::Row;
-use crate::run::passes::{OneByOne, Passes};
+use crate::run::rest::Rest;
 use crate::scan::index::TextWindow;
 use crate::scan::spans::value;
 
@@ -16,9 +17,15 @@ impl Passes {
         plan: &Plan,
         sources: &[TimeSource],
         (window, at): (TextWindow<'_>, usize),
-        others: &mut impl OneByOne,
+        rest: &mut Rest<'_>,
     ) {
-        if sources.is_empty() || others.knows_local_time(at) {
+        if sources.is_empty()
+            || rest
+                .partial
+                .local_times
+                .first
+                .is_some_and(|first| first <= rest.met(at, at).place())
+        {
             return;
         }
         let rows = self.rows(plan, window);
@@ -35,7 +42,8 @@ impl Passes {
             source => (0..count).find(|&row| source.lacks_offset(&Row { rows: &rows, row })),
         };
         if let Some(row) = sources.iter().filter_map(first).min() {
-            others.local_time(at, at + self.scratch.starts[row] as usize);
+            let met = rest.met(at, at + self.scratch.starts[row] as usize);
+            (rest.partial.local_times).add(1, met, &mut rest.partial.rejected);
         }
     }
 }

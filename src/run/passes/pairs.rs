@@ -1,9 +1,10 @@
 //! Windows of pairs: direct tables take the rows, and lanes those of too many keys.
 
-use ringfold_read::{Block, BlockError};
+use ringfold_read::BlockError;
 
 use crate::run::pairs;
-use crate::run::passes::{OneByOne, Passes};
+use crate::run::passes::Passes;
+use crate::run::rest::Rest;
 use crate::scan::key_number::window::ScanWindow;
 use crate::table::lane_groups::KeptBatch;
 use crate::table::lane_table::GROUP_LANES;
@@ -62,30 +63,29 @@ impl Passes {
     ///
     /// # Errors
     /// The first malformed record.
-    pub(crate) fn add_pairs(
+    pub(in crate::run) fn add_pairs(
         &mut self,
-        block: &Block<'_>,
         at: usize,
-        others: &mut impl OneByOne,
+        rest: &mut Rest<'_>,
     ) -> Result<Option<usize>, BlockError> {
         let Some(pairs) = &mut self.pairs else {
             return Ok(None);
         };
-        let Some(window) = pairs.read(block, at) else {
+        let Some(window) = pairs.read(&rest.text.block, at) else {
             return Ok(None);
         };
         for &start in pairs.others() {
             let start = at + start as usize;
-            others.add(start, start + 1)?;
+            rest.add(start, start + 1)?;
         }
         let (rows, has_more) = pairs.fold(window);
         let end = pairs.end();
         if has_more {
-            self.fold_pairs(window, others.table());
+            self.fold_pairs(window, &mut rest.partial.table);
         }
-        others.added(rows);
+        rest.partial.rows += rows as u64;
         if rows > 0 {
-            let scale = &mut others.scales()[0];
+            let scale = &mut rest.partial.scales[0];
             *scale = pairs::SCALE.max(*scale);
         }
         Ok(Some(at + end))

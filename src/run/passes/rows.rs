@@ -1,10 +1,12 @@
 //! Which records of a window are rows, and where the values of their columns stand.
 
+use crate::expression::tree::Test;
 use crate::expression::{Condition, Doubts};
 use crate::format::dialect::Marks;
 use crate::plan::Plan;
 use crate::run::passes::computed::{Row, Rows};
-use crate::run::passes::{Columns, OneByOne, Passes, Scratch};
+use crate::run::passes::{Columns, Passes, Scratch};
+use crate::run::rest::Rest;
 use crate::scan::index::TextWindow;
 use crate::scan::lines::Lines;
 use crate::scan::numbers::Numbers;
@@ -170,7 +172,7 @@ impl Passes {
         plan: &Plan,
         (window, at): (TextWindow<'_>, usize),
         by_condition: bool,
-        others: &mut impl OneByOne,
+        rest: &mut Rest<'_>,
     ) {
         let rows = self.rows(plan, window);
         for (table, lookup, column) in plan.used_lookups(by_condition) {
@@ -184,7 +186,10 @@ impl Passes {
             if let Some(first) = unmatched.next() {
                 let start = at + self.scratch.starts[first.row] as usize;
                 let count = 1 + unmatched.count() as u64;
-                others.unmatched(table, count, (at, start), || lookup.unmatched_cause(&first));
+                let cause = || lookup.unmatched_cause(&first);
+                let met = rest.met(at, start);
+                let partial = &mut *rest.partial;
+                partial.unmatched[table].add(count, met, &mut partial.rejected, cause);
             }
         }
     }
@@ -196,7 +201,7 @@ impl Passes {
         plan: &Plan,
         filter: &Condition,
         (window, at): (TextWindow<'_>, usize),
-        others: &mut impl OneByOne,
+        rest: &mut Rest<'_>,
     ) -> usize {
         let starts = &mut self.scratch.starts;
         let rows = Rows {
@@ -220,8 +225,7 @@ impl Passes {
             };
             let row = 64 * word + differ[word].trailing_zeros() as usize;
             let count = differ.iter().map(|bits| u64::from(bits.count_ones())).sum();
-            let start = at + starts[row] as usize;
-            others.doubted(reading, count, (at, start), |test| {
+            let text = |test: &Test| {
                 let of = |column: usize| {
                     let (window, spans) = rows.values(column);
                     value(window, spans[row])
@@ -233,6 +237,12 @@ impl Passes {
                         plan.joined_parts(parts, &mut Vec::new()).to_vec()
                     }
                 })
+            };
+            let met = rest.met(at, at + starts[row] as usize);
+            let partial = &mut *rest.partial;
+            let doubted = partial.doubted.of(reading);
+            doubted.add(count, met, &mut partial.rejected, || {
+                plan.doubtful(filter, reading, text)
             });
         }
         for (column, spans) in self.spans.iter_mut().enumerate() {
