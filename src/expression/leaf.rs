@@ -2,7 +2,7 @@
 //! forms of values of several.
 
 use crate::expression::fault::Fault;
-use crate::expression::parse::{NOT_CLOSED, Parser};
+use crate::expression::parse::{MISSING, NOT_CLOSED, Parser};
 use crate::expression::token::Token;
 use crate::expression::written::{Form, Scalar};
 use crate::plan::columns::Columns;
@@ -91,7 +91,7 @@ impl Parser<'_> {
         }
         for (from, to) in &arguments {
             let mut parser = Parser::new(&text[*from..*to])?;
-            let read = parser.any("a value is missing").and_then(|_| parser.end());
+            let read = parser.any(MISSING).and_then(|_| parser.end());
             read.map_err(|fault| Fault::new(from + fault.at, fault.why))?;
         }
         let arguments: Vec<&str> = (arguments.iter())
@@ -106,9 +106,8 @@ impl Parser<'_> {
         let text = composed.text(&arguments, &filter);
         let mut parser = Parser::new(&text)?;
         parser.aggregates = Some((&text, aggregates));
-        let value = parser.any("a value is missing");
-        let value = value.map_err(|fault| Fault::new(at, fault.why))?;
-        let mut value = parser.scalar(value, at);
+        let value = parser.value();
+        let mut value = value.map_err(|fault| Fault::new(at, fault.why))?;
         for leaf in parser.leaves {
             if !self.leaves.contains(&leaf) {
                 self.leaves.push(leaf);

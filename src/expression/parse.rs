@@ -43,6 +43,8 @@ pub(super) struct Parser<'a> {
     join: Option<usize>,
 }
 
+/// Where a value should be.
+pub(super) const MISSING: &str = "a value is missing";
 pub(super) const NOT_CLOSED: &str = "the parenthesis that opens here is never closed";
 
 impl<'a> Parser<'a> {
@@ -123,29 +125,42 @@ impl<'a> Parser<'a> {
         if self.peek().token == Token::End {
             return Err(Fault::new(self.peek().at, missing));
         }
-        let first = self.all()?;
-        if self.peek().token != Token::Or {
-            return Ok(first);
-        }
-        let mut nodes = vec![self.node(first)?];
-        while self.take(&Token::Or) {
-            let next = self.all()?;
-            nodes.push(self.node(next)?);
-        }
-        Ok(Parsed::Node(Node::Any(nodes)))
+        self.joined(&Token::Or, Parser::all, Node::Any)
     }
 
     fn all(&mut self) -> Result<Parsed, Fault> {
-        let first = self.one()?;
-        if self.peek().token != Token::And {
+        self.joined(&Token::And, Parser::one, Node::All)
+    }
+
+    /// Parts with a word between them, which are conditions if there are several.
+    fn joined(
+        &mut self,
+        between: &Token,
+        part: fn(&mut Parser<'a>) -> Result<Parsed, Fault>,
+        join: fn(Vec<Node>) -> Node,
+    ) -> Result<Parsed, Fault> {
+        let first = part(self)?;
+        if self.peek().token != *between {
             return Ok(first);
         }
         let mut nodes = vec![self.node(first)?];
-        while self.take(&Token::And) {
-            let next = self.one()?;
+        while self.take(between) {
+            let next = part(self)?;
             nodes.push(self.node(next)?);
         }
-        Ok(Parsed::Node(Node::All(nodes)))
+        Ok(Parsed::Node(join(nodes)))
+    }
+
+    pub(super) fn condition(&mut self) -> Result<Node, Fault> {
+        let condition = self.any("a condition is missing")?;
+        self.node(condition)
+    }
+
+    /// A value, also of a condition.
+    pub(super) fn value(&mut self) -> Result<Scalar, Fault> {
+        let at = self.peek().at;
+        let value = self.any(MISSING)?;
+        Ok(self.scalar(value, at))
     }
 
     fn one(&mut self) -> Result<Parsed, Fault> {
@@ -435,7 +450,7 @@ impl<'a> Parser<'a> {
             Token::Literal(literal) => Form::Literal(literal),
             Token::Null if !matches!(self.peek().token, Token::Compare(_)) => Form::Null,
             Token::Open => {
-                let inner = self.any("a value is missing")?;
+                let inner = self.any(MISSING)?;
                 self.close(at)?;
                 return Ok(match inner {
                     Parsed::Scalar(scalar) => Parsed::Scalar(Scalar {
@@ -503,18 +518,15 @@ impl<'a> Parser<'a> {
         self.deeper()?;
         let mut arguments = Vec::new();
         while self.peek().token != Token::Close {
-            let argument_at = self.peek().at;
             if self.peek().token == Token::End {
                 return Err(Fault::new(open, NOT_CLOSED));
             }
-            let argument = self.any("a value is missing")?;
-            let argument = self.scalar(argument, argument_at);
-            arguments.push(argument);
+            arguments.push(self.value()?);
             if !self.take(&Token::Comma) {
                 break;
             }
             if self.peek().token == Token::Close {
-                return Err(Fault::new(self.peek().at, "a value is missing"));
+                return Err(Fault::new(self.peek().at, MISSING));
             }
         }
         let Lexeme { token, at: end, .. } = self.next();
@@ -568,22 +580,15 @@ impl<'a> Parser<'a> {
         self.deeper()?;
         let mut cases = Vec::new();
         while self.take_word("when") {
-            let condition = self.any("a condition is missing")?;
-            let condition = self.node(condition)?;
+            let condition = self.condition()?;
             if !self.take_word("then") {
                 return Err(Fault::new(self.peek().at, "`then` is missing"));
             }
-            let value_at = self.peek().at;
-            let value = self.any("a value is missing")?;
-            cases.push((condition, self.scalar(value, value_at)));
+            cases.push((condition, self.value()?));
         }
         let other_at = self.peek().at;
         let other = match self.take_word("else") {
-            true => {
-                let value_at = self.peek().at;
-                let value = self.any("a value is missing")?;
-                self.scalar(value, value_at)
-            }
+            true => self.value()?,
             false => Scalar {
                 at: other_at,
                 end: other_at,

@@ -7,7 +7,7 @@ use crate::expression::formula::Operator;
 use crate::expression::function::Function;
 use crate::expression::leaf::Aggregates;
 use crate::expression::literal::{Comparison, Literal};
-use crate::expression::parse::Parser;
+use crate::expression::parse::{MISSING, Parser};
 use crate::expression::pattern::Pattern;
 use crate::expression::token::Token;
 use crate::format::time::{TimeZone, Unit};
@@ -106,31 +106,14 @@ impl Expression {
     pub(crate) fn is_column(&self) -> bool {
         matches!(&self.root, Parsed::Scalar(scalar) if matches!(scalar.form, Form::Column(_)))
     }
-}
 
-impl Expression {
     /// Reads a condition that `setting` was given.
     ///
     /// # Errors
     /// It can't be understood.
     pub(crate) fn condition(text: &str, setting: Setting) -> Result<Expression> {
-        Expression::read_condition(text, setting, None)
-    }
-
-    fn read_condition(
-        text: &str,
-        setting: Setting,
-        aggregates: Option<(&str, &'static Aggregates)>,
-    ) -> Result<Expression> {
-        let read = || {
-            let mut parser = Parser::new(text)?;
-            parser.aggregates = aggregates;
-            let root = parser.any("a condition is missing")?;
-            let root = parser.node(root)?;
-            parser.end()?;
-            Ok(Parsed::Node(root))
-        };
-        Expression::of(text, setting, read())
+        let read = |parser: &mut Parser<'_>| parser.condition().map(Parsed::Node);
+        Ok(Expression::read(text, setting, None, read)?.0)
     }
 
     /// Reads a condition in which aggregates are columns that are called as they are written.
@@ -142,7 +125,8 @@ impl Expression {
         setting: Setting,
         aggregates: &'static Aggregates,
     ) -> Result<Expression> {
-        Expression::read_condition(text, setting, Some((text, aggregates)))
+        let read = |parser: &mut Parser<'_>| parser.condition().map(Parsed::Node);
+        Ok(Expression::read(text, setting, Some(aggregates), read)?.0)
     }
 
     /// Reads a value of aggregates, and says which these are. In it, they are columns that are called as they are written.
@@ -154,17 +138,9 @@ impl Expression {
         setting: Setting,
         aggregates: &'static Aggregates,
     ) -> Result<(Expression, Vec<String>)> {
-        let mut leaves = Vec::new();
-        let mut read = || {
-            let mut parser = Parser::new(text)?;
-            parser.aggregates = Some((text, aggregates));
-            let root = parser.any("a value is missing")?;
-            parser.end()?;
-            leaves = parser.leaves;
-            Ok(root)
-        };
-        let expression = Expression::of(text, setting, read())?;
-        Ok((expression, leaves))
+        Expression::read(text, setting, Some(aggregates), |parser| {
+            parser.any(MISSING)
+        })
     }
 
     /// Reads the arguments of a function that `setting` was given.
@@ -176,16 +152,10 @@ impl Expression {
         text: &str,
         setting: Setting,
     ) -> Result<Expression> {
-        let read = || {
-            let mut parser = Parser::new(text)?;
-            let mut arguments = Vec::new();
-            loop {
-                let at = parser.peek().at;
-                let argument = parser.any("a value is missing")?;
-                arguments.push(parser.scalar(argument, at));
-                if !parser.take(&Token::Comma) {
-                    break;
-                }
+        let read = |parser: &mut Parser<'_>| {
+            let mut arguments = vec![parser.value()?];
+            while parser.take(&Token::Comma) {
+                arguments.push(parser.value()?);
             }
             parser.end()?;
             function.check_count(arguments.len(), 0)?;
@@ -195,7 +165,7 @@ impl Expression {
                 form: Form::Call(function, arguments),
             }))
         };
-        Expression::of(text, setting, read())
+        Ok(Expression::read(text, setting, None, read)?.0)
     }
 
     /// Reads a value that `setting` was given.
@@ -203,21 +173,31 @@ impl Expression {
     /// # Errors
     /// It can't be understood.
     pub(crate) fn value(text: &str, setting: Setting) -> Result<Expression> {
-        let read = || {
-            let mut parser = Parser::new(text)?;
-            let root = parser.any("a value is missing")?;
-            parser.end()?;
-            Ok(root)
-        };
-        Expression::of(text, setting, read())
+        Ok(Expression::read(text, setting, None, |parser| parser.any(MISSING))?.0)
     }
 
-    fn of(text: &str, setting: Setting, root: Result<Parsed, Fault>) -> Result<Expression> {
-        Ok(Expression {
+    /// What `read` makes of the whole text, and the aggregates in it.
+    fn read(
+        text: &str,
+        setting: Setting,
+        aggregates: Option<&'static Aggregates>,
+        read: impl FnOnce(&mut Parser<'_>) -> Result<Parsed, Fault>,
+    ) -> Result<(Expression, Vec<String>)> {
+        let parse = || {
+            let mut parser = Parser::new(text)?;
+            parser.aggregates = aggregates.map(|all| (text, all));
+            let root = read(&mut parser)?;
+            parser.end()?;
+            Ok((root, parser.leaves))
+        };
+        let (root, leaves) = parse().map_err(|fault: Fault| fault.in_text(setting, text))?;
+        let text = text.into();
+        let expression = Expression {
             setting,
-            text: text.into(),
-            root: root.map_err(|fault: Fault| fault.in_text(setting, text))?,
-        })
+            text,
+            root,
+        };
+        Ok((expression, leaves))
     }
 }
 
