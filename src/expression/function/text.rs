@@ -44,13 +44,7 @@ pub(super) const ALL: &[Function] = &[
     })
     .at_least(1),
     whole_number("length(text)", "length", ONE, |of| {
-        let text = of.text(0)?;
-        let count = if text.is_ascii() {
-            text.len()
-        } else {
-            letters(&text).count()
-        };
-        Ok(count as i64)
+        Ok(letter_count(&of.text(0)?))
     })
     .called(&["len", "char_length"]),
     whole_number("octet_length(text)", "octet_length", ONE, |of| {
@@ -74,14 +68,9 @@ pub(super) const ALL: &[Function] = &[
         Kind::Text,
         |of| {
             let (text, count) = (of.text(0)?, of.whole(1)?);
-            let all = if text.is_ascii() {
-                text.len()
-            } else {
-                letters(&text).count()
-            } as i64;
             let from = match count < 0 {
                 true => count.saturating_neg(),
-                false => (all - count).max(0),
+                false => (letter_count(&text) - count).max(0),
             };
             let range = letter_range(&text, from, i64::MAX);
             Ok(part(text, range))
@@ -95,9 +84,8 @@ pub(super) const ALL: &[Function] = &[
         |of| {
             let (text, from, count) = (of.text(0)?, of.whole(1)?, of.whole_or(2, i64::MAX)?);
             // Letters are counted from 1, as in SQL, or from the end.
-            let all = || if text.is_ascii() { text.len() } else { letters(&text).count() } as i64;
             let from = if from < 0 {
-                all().saturating_add(from)
+                letter_count(&text).saturating_add(from)
             } else {
                 from - 1
             };
@@ -310,32 +298,30 @@ fn letters(text: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
+fn letter_count(text: &[u8]) -> i64 {
+    match text.is_ascii() {
+        true => text.len() as i64,
+        false => letters(text).count() as i64,
+    }
+}
+
 /// Where so many letters stand; fewer than none are left out at the end.
 fn letter_range(text: &[u8], from: i64, count: i64) -> Range<usize> {
     let size = |count: i64| usize::try_from(count).unwrap_or_default();
-    if text.is_ascii() {
-        let all = text.len() as i64;
-        let count = if count < 0 {
-            all.saturating_add(count)
-        } else {
-            count
-        };
-        let from = size(from).min(text.len());
-        return from..from.saturating_add(size(count)).min(text.len());
-    }
-    let ends: Vec<usize> = letters(text).collect();
-    let all = ends.len() as i64;
-    let count = if count < 0 {
-        all.saturating_add(count)
-    } else {
-        count
+    // In ASCII, letters are bytes.
+    let ends: Option<Vec<usize>> = (!text.is_ascii()).then(|| letters(text).collect());
+    let all = ends.as_ref().map_or(text.len(), Vec::len);
+    let count = match count < 0 {
+        true => (all as i64).saturating_add(count),
+        false => count,
     };
-    let end = |letters: usize| match letters {
-        0 => 0,
-        letters => ends[letters.min(ends.len()) - 1],
+    let from = size(from).min(all);
+    let to = from.saturating_add(size(count)).min(all);
+    let place = |letters: usize| match &ends {
+        Some(ends) if letters > 0 => ends[letters - 1],
+        _ => letters,
     };
-    let from = size(from).min(ends.len());
-    end(from)..end(from.saturating_add(size(count)))
+    place(from)..place(to)
 }
 
 fn append_lower(of: &Arguments<'_>, to: &mut Vec<u8>) -> Result<(), Missing> {
