@@ -58,8 +58,7 @@ impl KeyOrder {
         let read = |decimal_point: u8| {
             let grammar = Grammar {
                 decimal_point,
-                is_long: true,
-                is_float: false,
+                ..Grammar::LONG
             };
             Number::read_as(part, grammar).ok()
         };

@@ -264,11 +264,7 @@ const FRACTION_DIGITS: u32 = 18;
 
 /// A number since 1970. How many digits it has says what it counts.
 fn epoch(text: &[u8]) -> Result<Time, NoTime> {
-    let grammar = Grammar {
-        is_long: true,
-        ..Grammar::PLAIN
-    };
-    let number = Number::read_as(text, grammar).map_err(|_| NoTime::Other)?;
+    let number = Number::read_as(text, Grammar::LONG).map_err(|_| NoTime::Other)?;
     let units = number.at(FRACTION_DIGITS).ok_or(NoTime::Other)?;
     let one = 10_i128.pow(FRACTION_DIGITS);
     let whole = units / one;
@@ -289,19 +285,11 @@ fn epoch(text: &[u8]) -> Result<Time, NoTime> {
     }
     let units = units / divisor;
     let (seconds, fraction) = ((units / one) as i64, (units % one) as u64);
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = calendar::date(days);
     Ok(Time {
-        year: year as u16,
-        month,
-        day,
-        hour: (of_day / 3600) as u8,
-        minute: (of_day / 60 % 60) as u8,
-        second: (of_day % 60) as u8,
         fraction,
-        precision: Precision::Second,
         zone: Zone::Offset(0),
         form: Form::Epoch(decimals),
+        ..Time::of_seconds(seconds).ok_or(NoTime::Other)?
     })
 }
 
