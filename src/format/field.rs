@@ -42,6 +42,23 @@ pub(crate) struct Record {
     pub(crate) next: usize,
 }
 
+impl Unreadable {
+    /// What is wrong with some bytes of a record, whatever comes behind it.
+    pub(crate) fn new(
+        bytes: Range<usize>,
+        cause: impl Into<Cow<'static, str>>,
+        next: usize,
+    ) -> Unreadable {
+        Unreadable {
+            bytes,
+            cause: cause.into(),
+            hint: None,
+            next,
+            is_open: false,
+        }
+    }
+}
+
 impl Field {
     /// A field without bytes.
     pub(crate) const EMPTY: Field = Field {

@@ -55,13 +55,7 @@ impl Paths {
                     true => (wrong..end, cause),
                     false => (start.min(end)..end, CUT),
                 };
-                Err(Unreadable {
-                    bytes: range,
-                    cause: cause.into(),
-                    hint: None,
-                    next,
-                    is_open: false,
-                })
+                Err(Unreadable::new(range, cause, next))
             }
         }
     }

@@ -191,15 +191,7 @@ impl Pattern {
                         piece.push(line, start, end, fields);
                     }
                 }
-                Err(why) => {
-                    return Err(Unreadable {
-                        bytes: at..end,
-                        cause: why.into(),
-                        hint: None,
-                        next,
-                        is_open: false,
-                    });
-                }
+                Err(why) => return Err(Unreadable::new(at..end, why, next)),
             }
         }
         Ok(Record { end, next })
