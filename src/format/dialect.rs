@@ -13,7 +13,15 @@ use crate::format::sniff::Style;
 use crate::refusal::{Hint, Refusal};
 
 /// What may stand at a file's start and belongs to no field.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) use ringfold_read::internals::foreign::BYTE_ORDER_MARK;
+
+/// Bytes of the mark that a text begins with, if it does.
+pub(crate) fn mark_len(bytes: &[u8]) -> usize {
+    match bytes.starts_with(BYTE_ORDER_MARK) {
+        true => BYTE_ORDER_MARK.len(),
+        false => 0,
+    }
+}
 
 /// Between fields one byte; with a quote, fields as RFC 4180 has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -478,11 +486,8 @@ pub(crate) fn unreadable(
 ) -> Unreadable {
     let Record { end, next } = Record::line(bytes, open);
     Unreadable {
-        bytes: open..end,
-        cause: cause.into(),
         hint,
-        next,
-        is_open: false,
+        ..Unreadable::new(open..end, cause, next)
     }
 }
 

@@ -6,7 +6,7 @@ use memchr::{memchr, memchr_iter, memmem, memrchr};
 use ringfold_read::internals::{head::look_at_heads, nuls};
 use ringfold_read::{Error, Input, Kind, Result, Source};
 
-use crate::format::dialect::{BYTE_ORDER_MARK, Dialect};
+use crate::format::dialect::{Dialect, mark_len};
 use crate::format::field::{Field, QUOTE, names_of};
 use crate::format::hint::is_usual_null;
 use crate::format::log;
@@ -120,10 +120,7 @@ struct Trial {
 
 /// The byte that a spreadsheet says in a first line such as `sep=;`, and where that line ends.
 pub(crate) fn separator_line(bytes: &[u8]) -> Option<(u8, usize)> {
-    let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
-        true => BYTE_ORDER_MARK.len(),
-        false => 0,
-    };
+    let mark = mark_len(bytes);
     match bytes[mark..].strip_prefix(b"sep=")? {
         [byte, b'\n', ..] => Some((*byte, mark + 6)),
         [byte, b'\r', b'\n', ..] => Some((*byte, mark + 7)),
@@ -224,7 +221,7 @@ impl Style {
         if is_object(text) {
             return Err(refused(source, Refusal::LooksLikeJson));
         }
-        let trial = |byte: u8| self.trial(text, byte, self.quote_of(text, byte));
+        let trial = |byte: u8| self.usual_trial(text, byte);
         let all = COMMON.map(|byte| (byte, trial(byte)));
         let is_none_there = all.iter().all(|(_, trial)| !trial.is_there);
         let is_meant = |byte: u8| !(byte == b',' && self.has_decimal_comma);
@@ -280,7 +277,7 @@ impl Style {
     /// The first records are plainly separated by semicolons: not all have the same number of fields, more than one, with
     /// the delimiter, and all have with semicolons.
     fn check(&self, source: &Source, text: &[u8], delimiter: u8) -> Result<()> {
-        let trial = |byte: u8| self.trial(text, byte, self.quote_of(text, byte));
+        let trial = |byte: u8| self.usual_trial(text, byte);
         let (named, other) = (trial(delimiter), trial(b';'));
         if delimiter == b';' || named.is_even || !other.is_even {
             return Ok(());
@@ -347,14 +344,8 @@ impl Style {
         if !self.comment.is_empty() || !lines.any(|line| line.starts_with(b"#Fields:")) {
             return None;
         }
-        let commented = Style {
-            comment: b"#".to_vec(),
-            ..self.clone()
-        };
-        let is_even = |byte: &u8| {
-            let quote = commented.quote_of(text, *byte);
-            commented.trial(text, *byte, quote).is_even
-        };
+        let commented = self.commented(b"#");
+        let is_even = |byte: &u8| commented.usual_trial(text, *byte).is_even;
         [b'\t', b' ', b','].into_iter().find(is_even)
     }
 
@@ -364,12 +355,9 @@ impl Style {
             return None;
         }
         let is_even = |comment: &[u8]| {
-            let style = Style {
-                comment: comment.to_vec(),
-                ..self.clone()
-            };
-            let trial = |byte: u8| style.trial(text, byte, style.quote_of(text, byte));
-            delimiters.iter().any(|&byte| trial(byte).is_even)
+            let style = self.commented(comment);
+            let is_even = |byte: &u8| style.usual_trial(text, *byte).is_even;
+            delimiters.iter().any(is_even)
         };
         let begins = |mark: &&str| text.trim_ascii_start().starts_with(mark.as_bytes());
         let mut marks = ["##", "#"].into_iter().filter(begins);
@@ -377,17 +365,26 @@ impl Style {
     }
 
     fn after_preamble(&self, bytes: &[u8]) -> usize {
-        let mut at = match (separator_line(bytes), bytes.starts_with(BYTE_ORDER_MARK)) {
-            (Some((_, end)), _) => end,
-            (None, true) => BYTE_ORDER_MARK.len(),
-            (None, false) => 0,
-        };
+        let mut at = separator_line(bytes).map_or_else(|| mark_len(bytes), |(_, end)| end);
         let mut left = self.skip_lines;
         while left > 0 && at < bytes.len() {
             at = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
             left -= 1;
         }
         at
+    }
+
+    /// The same where comments begin so.
+    fn commented(&self, comment: &[u8]) -> Style {
+        Style {
+            comment: comment.to_vec(),
+            ..self.clone()
+        }
+    }
+
+    /// [`Style::trial`] with the quote that goes with a delimiter.
+    fn usual_trial(&self, text: &[u8], delimiter: u8) -> Trial {
+        self.trial(text, delimiter, self.quote_of(text, delimiter))
     }
 
     /// What the records of a text say. The last one may be cut.
@@ -399,10 +396,7 @@ impl Style {
         let quote = quote.filter(|quote| *quote != delimiter);
         let is_mark = |byte: &u8| *byte == delimiter || Some(*byte) == quote;
         let style = match self.comment.first().is_some_and(is_mark) {
-            true => &Style {
-                comment: Vec::new(),
-                ..self.clone()
-            },
+            true => &self.commented(b""),
             false => self,
         };
         let dialect = Dialect::new(delimiter, quote).and_then(|plain| plain.styled(style));

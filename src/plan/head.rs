@@ -11,7 +11,7 @@ use ringfold_read::internals::{
 use ringfold_read::{Cause, Error, Input, Kind, Refusal, Result, Source};
 
 use crate::decimal::number::Number;
-use crate::format::dialect::{BYTE_ORDER_MARK, Dialect, last_multiline, unreadable};
+use crate::format::dialect::{Dialect, last_multiline, mark_len, unreadable};
 use crate::format::field::names_of;
 use crate::format::sniff::separator_line;
 use crate::plan::{Shape, hinted};
@@ -98,11 +98,7 @@ impl Head {
     /// Behind what comes before the header or the first record; `None` where that isn't among the bytes.
     fn begin(&self, bytes: &[u8]) -> Option<usize> {
         let separator = separator_line(bytes).filter(|_| self.has_separator_line);
-        let mut at = match (separator, bytes.starts_with(BYTE_ORDER_MARK)) {
-            (Some((_, end)), _) => end,
-            (None, true) => BYTE_ORDER_MARK.len(),
-            (None, false) => 0,
-        };
+        let mut at = separator.map_or_else(|| mark_len(bytes), |(_, end)| end);
         for _ in 0..self.skip_lines {
             at += memchr(b'\n', bytes.get(at..)?)? + 1;
         }

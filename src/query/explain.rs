@@ -8,7 +8,7 @@ use ringfold_read::internals::{Level, head::look_at_heads, visible};
 use ringfold_read::{Input, Result, Source};
 
 use crate::decimal::number::{Grammar, Number, shown};
-use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::format::dialect::mark_len;
 use crate::format::hint::is_grouped;
 use crate::format::json;
 use crate::format::time::{Form, TimeZone, Zones, read};
@@ -462,11 +462,7 @@ impl Plan {
     ) -> Option<Option<RecordCounts>> {
         let begin = self.begins.get(source.index() as usize);
         let begin = begin.map_or(0, |&at| at as usize);
-        let mark = match bytes.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
-        };
-        let mut at = begin.max(mark);
+        let mut at = begin.max(mark_len(bytes));
         let mut is_header = self.has_header;
         let mut looked = RecordCounts::default();
         let (mut fields, mut scratch) = (Vec::new(), Vec::new());

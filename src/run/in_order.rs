@@ -7,7 +7,7 @@ use memchr::memchr;
 use ringfold_read::internals::{Cut, bytes};
 use ringfold_read::{Block, BlockError, Error, Kind, PaddedBuf, Result};
 
-use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::format::dialect::mark_len;
 use crate::format::sniff::separator_line;
 use crate::plan::Plan;
 use crate::plan::order::InOrder;
@@ -103,9 +103,9 @@ impl Plan {
     ) -> Result<(), BlockError> {
         let bytes = block.bytes();
         let text = Text { block: *block, end };
-        let mut done = match block.offset() == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
+        let mut done = match block.offset() {
+            0 => mark_len(bytes),
+            _ => 0,
         };
         let outcome = self.after_preamble(partial, reading, &text, &mut done);
         let outcome = outcome.and_then(|is_behind| {

@@ -15,7 +15,7 @@ use ringfold_read::{
 use crate::answer::Answer;
 use crate::answer::columns::AnswerColumns;
 use crate::budget::Share;
-use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::format::dialect::mark_len;
 use crate::format::repeats::Occurrences;
 use crate::partial::chain::Extremes;
 use crate::plan::Plan;
@@ -91,9 +91,9 @@ impl Plan {
     /// Adds a block that any engine has cut.
     fn any_block(&self, partial: &mut Partial, block: &Block<'_>) -> Result<(), BlockError> {
         let (bytes, offset) = (block.bytes(), block.offset());
-        let mark = match offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
+        let mark = match offset {
+            0 => mark_len(bytes),
+            _ => 0,
         };
         // Lines before it are no records.
         let begin = self.begins.get(block.file() as usize).map_or(0, |&at| at);

@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 use ringfold_read::internals::load;
 use ringfold_read::{Config, Error, Input, Kind as ErrorKind, Result};
 
-use crate::format::dialect::BYTE_ORDER_MARK;
+use crate::format::dialect::mark_len;
 use crate::format::json;
 use crate::lookup::LookupTable;
 use crate::plan::columns::Columns;
@@ -130,11 +130,8 @@ fn read(name: &str, input: &Input, form: &Query, key: &[Columns]) -> Result<Look
     let mut table = LookupTable::new(name, source.name(), titles).map_err(refused)?;
     let set = table.set_key(key);
     set.map_err(|why| Error::new(ErrorKind::Usage, why).in_file(0, source.name()))?;
-    let mut at = match bytes.starts_with(BYTE_ORDER_MARK) {
-        true => BYTE_ORDER_MARK.len(),
-        false => 0,
-    };
-    at = at.max(plan.begins.first().map_or(0, |&begin| begin as usize));
+    let begin = plan.begins.first().map_or(0, |&begin| begin as usize);
+    let mut at = begin.max(mark_len(bytes));
     let mut is_header = plan.has_header;
     let (mut fields, mut scratch) = (Vec::new(), Vec::new());
     let (mut line, mut counted) = (1, 0);
