@@ -72,6 +72,26 @@ impl Numbers {
         }
     }
 
+    /// Puts another value in place of each; where there is none, or it is too large, it is zero and the row is `out`.
+    #[inline(always)]
+    pub(crate) fn replace(
+        &mut self,
+        rows: usize,
+        out: &mut Vec<u32>,
+        other: impl Fn(usize, i64) -> Option<i64>,
+    ) {
+        let mut magnitudes = 0;
+        for (row, value) in self.values[..rows].iter_mut().enumerate() {
+            let found = other(row, *value).filter(|value| value.unsigned_abs() < MAGNITUDE_MAX);
+            if found.is_none() {
+                out.push(row as u32);
+            }
+            *value = found.unwrap_or_default();
+            magnitudes |= value.unsigned_abs();
+        }
+        self.magnitudes = magnitudes;
+    }
+
     /// Multiplies all values; those that are too large then are unread.
     pub(crate) fn raise(&mut self, rows: usize, factor: u64) {
         let most = (MAGNITUDE_MAX - 1) / factor;

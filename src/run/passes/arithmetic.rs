@@ -580,25 +580,13 @@ fn none(numbers: &mut Numbers, rows: usize, out: &mut Vec<u32>) {
 
 fn multiply(to: &mut Numbers, other: &Numbers, rows: usize, out: &mut Vec<u32>) {
     let bits = |magnitudes: u64| u64::BITS - magnitudes.leading_zeros();
-    let values = to.values[..rows].iter_mut().zip(&other.values[..rows]);
+    if bits(to.magnitudes) + bits(other.magnitudes) >= MAGNITUDE_MAX.trailing_zeros() {
+        return to.replace(rows, out, |row, value| value.checked_mul(other.values[row]));
+    }
     let mut magnitudes = 0;
-    if bits(to.magnitudes) + bits(other.magnitudes) < MAGNITUDE_MAX.trailing_zeros() {
-        for (to, other) in values {
-            *to *= other;
-            magnitudes |= to.unsigned_abs();
-        }
-    } else {
-        for (row, (to, other)) in (0..).zip(values) {
-            let product = to.checked_mul(*other);
-            *to = match product.filter(|product| product.unsigned_abs() < MAGNITUDE_MAX) {
-                Some(product) => product,
-                None => {
-                    out.push(row);
-                    0
-                }
-            };
-            magnitudes |= to.unsigned_abs();
-        }
+    for (value, other) in to.values[..rows].iter_mut().zip(&other.values[..rows]) {
+        *value *= other;
+        magnitudes |= value.unsigned_abs();
     }
     to.magnitudes = magnitudes;
 }
@@ -607,21 +595,14 @@ fn add(to: &mut Numbers, other: &Numbers, rows: usize, is_less: bool, out: &mut 
     // Both are less than 2^62, so their sum fits; it may be past the limit.
     let sign = if is_less { -1 } else { 1 };
     let mut magnitudes = 0;
-    for (to, other) in to.values[..rows].iter_mut().zip(&other.values[..rows]) {
-        *to += sign * other;
-        magnitudes |= to.unsigned_abs();
-    }
-    if magnitudes >= MAGNITUDE_MAX {
-        magnitudes = 0;
-        for (row, to) in (0..).zip(&mut to.values[..rows]) {
-            if to.unsigned_abs() >= MAGNITUDE_MAX {
-                *to = 0;
-                out.push(row);
-            }
-            magnitudes |= to.unsigned_abs();
-        }
+    for (value, other) in to.values[..rows].iter_mut().zip(&other.values[..rows]) {
+        *value += sign * other;
+        magnitudes |= value.unsigned_abs();
     }
     to.magnitudes = magnitudes;
+    if to.magnitudes >= MAGNITUDE_MAX {
+        to.replace(rows, out, |_, value| Some(value));
+    }
 }
 
 /// Takes the numbers of another where a bit isn't set.

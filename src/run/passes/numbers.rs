@@ -237,19 +237,10 @@ fn rescale(numbers: &mut Numbers, rows: usize, (from, to): (u32, u32), out: &mut
     if (up, down) == (1, 1) {
         return;
     }
-    numbers.magnitudes = 0;
-    for (row, value) in (0..).zip(&mut numbers.values[..rows]) {
-        let scaled = value.checked_mul(up).filter(|_| *value % down == 0);
-        let scaled = scaled.map(|scaled| scaled / down);
-        *value = match scaled.filter(|scaled| scaled.unsigned_abs() < MAGNITUDE_MAX) {
-            Some(scaled) => scaled,
-            None => {
-                out.push(row);
-                0
-            }
-        };
-        numbers.magnitudes |= value.unsigned_abs();
-    }
+    numbers.replace(rows, out, |_, value| {
+        let scaled = value.checked_mul(up).filter(|_| value % down == 0);
+        scaled.map(|scaled| scaled / down)
+    });
 }
 
 /// Reads what the pass over numbers didn't: null values, and numbers with blanks, signs or many digits. Returns the most

@@ -124,23 +124,18 @@ impl Quotients {
         let scales = (self.scale + 1..=most).rev();
         let wanted = { scales }.find(|scale| *scale <= LEAST || fits(scale));
         self.scale = wanted.unwrap_or(self.scale);
-        to.magnitudes = 0;
-        for (row, (value, &places)) in (0..).zip(to.values.iter_mut().zip(&self.places)) {
+        to.replace(rows, out, |row, value| {
+            let places = self.places[row];
             let up = power(self.scale.saturating_sub(places)).unwrap_or_default();
             let down = power(places.saturating_sub(self.scale)).unwrap_or_default();
-            let magnitude = value.unsigned_abs();
-            let scaled = match down {
-                1 => magnitude.checked_mul(up),
-                down => (magnitude % down == 0).then_some(magnitude / down),
-            };
-            let scaled = scaled.filter(|scaled| *scaled < MAGNITUDE_MAX);
-            if scaled.is_none() {
-                out.push(row);
+            match down {
+                1 => value.checked_mul(up.cast_signed()),
+                down => {
+                    let down = down.cast_signed();
+                    (value % down == 0).then_some(value / down)
+                }
             }
-            let scaled = scaled.unwrap_or_default();
-            to.magnitudes |= scaled;
-            *value = scaled.cast_signed() * value.signum();
-        }
+        });
         (most, self.scale)
     }
 }
