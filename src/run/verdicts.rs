@@ -4,12 +4,10 @@ use crate::expression::pattern::SearchCache;
 use crate::expression::{Doubts, Reading};
 use crate::scan::index::TextWindow;
 
-/// How many texts are kept: each at the place that its hash names.
-const PLACES: usize = 1 << 11;
 /// Longer texts aren't kept.
 const TEXT_MAX: usize = 32;
 /// After so many texts it is clear whether they repeat.
-pub(super) const TRIAL: u32 = 1 << 14;
+const TRIAL: u32 = 1 << 14;
 
 /// A text of up to [`TEXT_MAX`] bytes, and how many they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,34 +74,59 @@ impl Text {
     }
 }
 
+/// What is known of texts: of up to `PLACES`, each at the place that its hash names.
+pub(super) struct Known<T, const PLACES: usize> {
+    places: Vec<(Text, T)>,
+    asked: u32,
+    found: u32,
+}
+
+impl<T: Copy + Default, const PLACES: usize> Known<T, PLACES> {
+    /// Nothing, and no memory for it before [`Known::forget`].
+    pub(super) fn new() -> Known<T, PLACES> {
+        Known {
+            places: Vec::new(),
+            asked: 0,
+            found: 0,
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.places.clear();
+        self.places.resize(PLACES, (Text::NONE, T::default()));
+    }
+
+    /// Whether texts repeat, as far as it is clear.
+    #[inline(always)]
+    pub(super) fn repeats(&self) -> bool {
+        self.asked < TRIAL || self.found >= TRIAL / 2
+    }
+
+    /// The place of a text, which is looked up, and whether it is the text that is known there.
+    #[inline(always)]
+    pub(super) fn place(&mut self, text: &Text) -> (&mut (Text, T), bool) {
+        let place = &mut self.places[text.hash() % PLACES];
+        let is_known = place.0 == *text;
+        if self.asked < TRIAL {
+            self.asked += 1;
+            self.found += u32::from(is_known);
+        }
+        (place, is_known)
+    }
+}
+
 /// The verdicts of one test.
 pub(super) struct Verdicts {
     cache: Option<SearchCache>,
-    places: Vec<Verdict>,
-    asked: u32,
-    known: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Verdict {
-    text: Text,
-    is_true: bool,
-    doubts: Doubts,
+    /// Whether it is true of a text, and its doubts.
+    known: Known<(bool, Doubts), { 1 << 11 }>,
 }
 
 impl Verdicts {
     pub(super) fn new() -> Verdicts {
-        let none = Verdict {
-            text: Text::NONE,
-            is_true: false,
-            doubts: Doubts::default(),
-        };
-        Verdicts {
-            cache: None,
-            places: vec![none; PLACES],
-            asked: 0,
-            known: 0,
-        }
+        let mut known = Known::new();
+        known.forget();
+        Verdicts { cache: None, known }
     }
 
     /// Whether `decide` is true of a text, and its doubts.
@@ -114,104 +137,19 @@ impl Verdicts {
         doubts: &mut Doubts,
         decide: impl FnOnce(&mut Option<SearchCache>, &mut Doubts) -> bool,
     ) -> bool {
-        let are_different = self.asked == TRIAL && self.known < TRIAL / 2;
-        let Some(text) = text.filter(|_| !are_different && doubts.reading == Reading::Strict)
-        else {
+        let is_looked_up = self.known.repeats() && doubts.reading == Reading::Strict;
+        let Some(text) = text.filter(|_| is_looked_up) else {
             return decide(&mut self.cache, doubts);
         };
-        let verdict = &mut self.places[text.hash() % PLACES];
-        let is_known = verdict.text == text;
-        if self.asked < TRIAL {
-            self.asked += 1;
-            self.known += u32::from(is_known);
-        }
+        let (place, is_known) = self.known.place(&text);
         if !is_known {
-            verdict.doubts = Doubts::default();
-            verdict.is_true = decide(&mut self.cache, &mut verdict.doubts);
-            verdict.text = text;
+            let mut own = Doubts::default();
+            let is_true = decide(&mut self.cache, &mut own);
+            *place = (text, (is_true, own));
         }
-        doubts.is_unread |= verdict.doubts.is_unread;
-        doubts.is_bytewise |= verdict.doubts.is_bytewise;
-        verdict.is_true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(text: &str) -> Option<Text> {
-        let mut padded = [b'x'; TEXT_MAX];
-        padded[..text.len()].copy_from_slice(text.as_bytes());
-        Some(Text::new(&padded, text.len()))
-    }
-
-    #[test]
-    fn texts_are_themselves() {
-        let all = [
-            "",
-            "\0",
-            "x",
-            "xx",
-            "0123456789abcdef",
-            "0123456789abcdefx",
-            "0123456789abcdefg",
-            "0123456789abcdef0123456789abcdef",
-        ];
-        for one in all {
-            for other in all {
-                assert_eq!(text(one) == text(other), one == other, "{one} {other}");
-            }
-        }
-        let places: std::collections::BTreeSet<usize> = (0..200)
-            .map(|at| text(&format!("city {at}")).unwrap().hash() % PLACES)
-            .collect();
-        assert!(places.len() > 150, "{}", places.len());
-    }
-
-    #[test]
-    fn texts_that_repeat_are_decided_once() {
-        let mut verdicts = Verdicts::new();
-        for at in 0..3 * TRIAL {
-            // Many different texts after few.
-            let different = if at < 2 * TRIAL { 5 } else { TRIAL };
-            let mut doubts = Doubts::default();
-            let is_odd = verdicts.of(
-                text(&format!("text {}", at % different)),
-                &mut doubts,
-                |_, doubts| {
-                    doubts.is_unread = at % different == 3;
-                    at % different % 2 == 1
-                },
-            );
-            assert_eq!(is_odd, at % different % 2 == 1);
-            assert_eq!(doubts.is_unread, at % different == 3);
-            assert!(!doubts.is_bytewise);
-        }
-        verdicts.of(text("0"), &mut Doubts::default(), |_, _| true);
-        let mut decided = 0;
-        for reading in [Reading::Strict, Reading::Hopeful, Reading::Strict] {
-            for text in [text("0"), None] {
-                verdicts.of(text, &mut Doubts::of(reading), |_, _| {
-                    decided += 1;
-                    true
-                });
-            }
-        }
-        // A hopeful reading and a long text have no verdicts.
-        assert_eq!(decided, 4);
-    }
-
-    #[test]
-    fn texts_that_do_not_repeat_are_not_kept() {
-        let mut verdicts = Verdicts::new();
-        let mut decided = 0;
-        for at in (0..TRIAL).chain([0, 0, 0]) {
-            verdicts.of(text(&at.to_string()), &mut Doubts::default(), |_, _| {
-                decided += 1;
-                true
-            });
-        }
-        assert_eq!(decided, TRIAL + 3);
+        let (is_true, own) = place.1;
+        doubts.is_unread |= own.is_unread;
+        doubts.is_bytewise |= own.is_bytewise;
+        is_true
     }
 }

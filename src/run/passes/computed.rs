@@ -12,7 +12,7 @@ use crate::expression::value::{Record, Value, ValueError};
 use crate::plan::Plan;
 use crate::run::passes::Passes;
 use crate::run::passes::arithmetic::{Arithmetic, Operands};
-use crate::run::verdicts::{TRIAL, Text};
+use crate::run::verdicts::{Known, Text};
 use crate::scan::index::TextWindow;
 use crate::scan::numbers::Numbers;
 use crate::scan::spans::value;
@@ -21,8 +21,6 @@ use crate::scan::spans::value;
 const EMPTY: u32 = 1 << 16;
 /// The most bytes of a column's text: few enough for 16-bit positions.
 const TEXT_MAX: usize = 60 << 10;
-/// How many texts are known: each at the place that its hash names.
-const PLACES: usize = 1 << 12;
 /// From so many bytes on, values that are known are computed anew.
 const KNOWN_MAX: usize = 40 << 10;
 
@@ -53,10 +51,8 @@ pub(super) struct Texts {
     source: Option<usize>,
     /// Values of the window that aren't in the text yet.
     added: Vec<u8>,
-    /// Known texts and the spans of what is computed of them: each at the place that its hash names.
-    known: Vec<(Text, u32)>,
-    asked: u32,
-    found: u32,
+    /// The spans of what is computed of known texts.
+    known: Known<u32, { 1 << 12 }>,
 }
 
 /// What is to be computed, and of which columns.
@@ -134,9 +130,7 @@ impl ComputedColumn {
                     _ => None,
                 },
                 added: Vec::new(),
-                known: Vec::new(),
-                asked: 0,
-                found: 0,
+                known: Known::new(),
             }))
         };
         ComputedColumn {
@@ -170,15 +164,13 @@ impl Texts {
     /// Computes the texts of a window's rows; those that they can't be computed of are `out`.
     #[inline(never)]
     fn fill(&mut self, rows: &Rows<'_>, texts: &mut PaddedBuf, to: &mut [u32], out: &mut Vec<u32>) {
-        let repeats = self.asked < TRIAL || self.found >= TRIAL / 2;
-        let source = self.source.filter(|_| repeats);
+        let source = self.source.filter(|_| self.known.repeats());
         let source = source.map(|at| rows.values_at(at));
         if texts.len() > KNOWN_MAX || source.is_none() {
             texts.clear();
         }
         if texts.is_empty() && source.is_some() {
-            self.known.clear();
-            self.known.resize(PLACES, (Text::NONE, 0));
+            self.known.forget();
         }
         let base = texts.len();
         if base == 0 {
@@ -187,18 +179,10 @@ impl Texts {
         }
         for (row, to) in to.iter_mut().enumerate() {
             let text = source.and_then(|(window, spans)| Text::at(window, spans[row]));
-            let place = text.map(|text| (text.hash() % PLACES, text));
-            if let Some((place, text)) = place {
-                let (known, span) = self.known[place];
-                let is_known = known == text;
-                if self.asked < TRIAL {
-                    self.asked += 1;
-                    self.found += u32::from(is_known);
-                }
-                if is_known {
-                    *to = span;
-                    continue;
-                }
+            let place = text.as_ref().map(|text| self.known.place(text));
+            if let Some((&mut (_, span), true)) = place {
+                *to = span;
+                continue;
             }
             let start = self.added.len();
             let done = self.formula.write(&Row { rows, row }, &mut self.added);
@@ -211,8 +195,8 @@ impl Texts {
             }
             self.added.push(b'\n');
             *to = (base + start) as u32 | ((base + end + 1) << 16) as u32;
-            if let Some((place, text)) = place {
-                self.known[place] = (text, *to);
+            if let Some(((place, _), text)) = place.zip(text) {
+                *place = (text, *to);
             }
         }
         texts.extend(&self.added);
