@@ -82,15 +82,6 @@ pub(crate) struct Passes {
     scratch: Scratch,
 }
 
-/// Some of the columns that are looked at.
-#[derive(Clone, Copy)]
-enum Columns {
-    /// Those that a condition looks at.
-    Tested,
-    /// The others.
-    Untested,
-}
-
 /// A column of the key.
 struct KeyColumn {
     /// Among the passes' columns.
@@ -412,7 +403,7 @@ impl Passes {
         let mut undecided = usize::MAX;
         if let Some(filter) = &plan.filter {
             // Other columns are looked at in the rows that it takes.
-            self.columns(window, Columns::Tested, is_regular);
+            self.columns(window, true, is_regular);
             if std::mem::take(&mut is_regular) {
                 self.list_firsts();
             }
@@ -425,7 +416,7 @@ impl Passes {
             let filtered = self.filter(plan, filter, (window, at), rest);
             rest.partial.filtered += filtered as u64;
         }
-        self.columns(window, Columns::Untested, is_regular);
+        self.columns(window, false, is_regular);
         self.remove_out(true, false);
         self.compute(plan, window, false);
         self.remove_out(true, false);

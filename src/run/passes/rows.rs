@@ -5,7 +5,7 @@ use crate::expression::{Condition, Doubts};
 use crate::format::dialect::Marks;
 use crate::plan::Plan;
 use crate::run::passes::computed::{Row, Rows};
-use crate::run::passes::{Columns, Passes, Scratch};
+use crate::run::passes::{Passes, Scratch};
 use crate::run::rest::Rest;
 use crate::scan::index::TextWindow;
 use crate::scan::lines::Lines;
@@ -70,16 +70,13 @@ impl Passes {
         firsts.extend((0..starts.len()).map(|row| (row * self.fields) as u16));
     }
 
-    /// Where the values of some columns stand, if it isn't known yet. Takes out rows that passes can't add because of
-    /// these.
-    pub(super) fn columns(&mut self, window: TextWindow<'_>, which: Columns, is_regular: bool) {
+    /// Where the values of those columns stand that a condition tests, or of the others, if it isn't known yet. Takes out
+    /// rows that passes can't add because of these.
+    pub(super) fn columns(&mut self, window: TextWindow<'_>, are_tested: bool, is_regular: bool) {
         let Some(marks) = self.marks else {
             return;
         };
-        let all = match which {
-            Columns::Tested => std::mem::take(&mut self.tested),
-            Columns::Untested => std::mem::take(&mut self.untested),
-        };
+        let all = std::mem::take(self.tested_or_not(are_tested));
         // Those that are computed come after them.
         let of_input = all.partition_point(|&at| at < self.first_computed);
         let columns = &all[..of_input];
@@ -98,9 +95,13 @@ impl Passes {
             let columns: Vec<usize> = columns.copied().collect();
             self.take_out_doubled(&columns);
         }
-        match which {
-            Columns::Tested => self.tested = all,
-            Columns::Untested => self.untested = all,
+        *self.tested_or_not(are_tested) = all;
+    }
+
+    fn tested_or_not(&mut self, are_tested: bool) -> &mut Vec<usize> {
+        match are_tested {
+            true => &mut self.tested,
+            false => &mut self.untested,
         }
     }
 
