@@ -119,35 +119,26 @@ impl InlineTable {
             }
             let slots = growth * self.slots();
             let old = std::mem::replace(&mut self.cells, Pages::new(slots * self.stride));
+            self.used = 0;
             for slot in old.chunks(self.stride).filter(|slot| !slot[0].is_empty()) {
-                let key = slot[0];
-                let mut at =
-                    home(hash(seeds, &transmute!(key)), slots as u32) as usize * self.stride;
-                while !self.cells[at].is_empty() {
-                    at = (at + self.stride) % self.cells.len();
-                }
-                self.cells[at..at + self.stride].copy_from_slice(slot);
+                let key = transmute!(slot[0]);
+                let hash = hash(seeds, &key);
+                self.insert(hash, &key)
+                    .copy_from_slice(lanes_of(&slot[1..]));
             }
         }
         true
     }
 
-    /// The place of a key, which gets a slot if it has none. Says whether it is new. There is room for it.
-    pub(crate) fn find_or_push(&mut self, hash: u32, key: &InlineKey) -> (u32, bool) {
-        let wanted: Cell = transmute!(*key);
+    /// Gives a key that isn't there yet a slot, for which there is room; returns its lanes, and perhaps some more.
+    pub(crate) fn insert(&mut self, hash: u32, key: &InlineKey) -> &mut [i64] {
         let mut at = home(hash, self.slots() as u32) as usize * self.stride;
-        loop {
-            let cell = &mut self.cells[at];
-            let is_new = cell.is_empty();
-            if is_new {
-                *cell = wanted;
-                self.used += 1;
-            }
-            if is_new || cell.0 == wanted.0 {
-                return (((at + 1) * CELL_UNITS) as u32, is_new);
-            }
+        while !self.cells[at].is_empty() {
             at = (at + self.stride) % self.cells.len();
         }
+        self.cells[at] = transmute!(*key);
+        self.used += 1;
+        lanes_mut(&mut self.cells[at + 1..at + self.stride])
     }
 
     /// The lanes at a place, and perhaps some more.

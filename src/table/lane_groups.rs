@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::aggregate::lanes::{Kept, Layout, ROWS_MAX, Traits, rows_of};
 use crate::table::entries::EntryTable;
+use crate::table::isa::READABLE;
 use crate::table::lane_plan::{Columns, LanePlan};
 use crate::table::lane_table::{GROUP_LANES, LaneTable};
 use crate::table::shared::{LOCAL_MAX, Shard, SharedGroups};
@@ -132,7 +133,7 @@ impl LaneGroups {
         }
         let (plan, from) = (&self.plan, &self.columns);
         columns.convert(plan, from, self.slots.iter(), table, |key, lanes| {
-            slots.add_key(key, lanes, |_, _| unreachable!("each key once"));
+            slots.insert(key, lanes);
         });
         self.slots = slots;
         self.columns = columns;
@@ -228,7 +229,8 @@ impl LaneGroups {
             fits
         });
         drop(all);
-        self.slots.find_in(text, spans);
+        text.extend_from_slice(&[0; READABLE]);
+        self.slots.find(text, spans);
         for (four, first) in lanes.chunks(GROUP_LANES).zip((0..).step_by(GROUP_LANES)) {
             let values = std::array::from_fn(|at| &*four[at]);
             self.slots.add(first, values, layout.additions(first));

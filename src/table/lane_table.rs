@@ -164,32 +164,19 @@ impl LaneTable {
         self.move_to_entries().reserve(keys, units);
     }
 
-    /// Adds a key with its lanes, or these to those that it has by `add`.
-    pub(crate) fn add_key(
-        &mut self,
-        key: &Key,
-        lanes: &[i64],
-        add: impl FnOnce(&mut [i64], &[i64]),
-    ) {
+    /// Adds a key that isn't there yet, with its lanes.
+    pub(crate) fn insert(&mut self, key: &Key, lanes: &[i64]) {
         let short = key.short();
         self.reserve(1, short.as_ref().map_or(KEY_MAX, |_| SHORT_MAX));
         match (&mut self.keys, &short) {
             (Keys::Inline(table), Some(short)) => {
                 let hash = hash(self.level, &self.seeds, short);
-                let (place, is_new) = table.find_or_push(hash, short);
-                let to = &mut table.lanes_mut(place)[..lanes.len()];
-                match is_new {
-                    true => to.copy_from_slice(lanes),
-                    false => add(to, lanes),
-                }
+                table.insert(hash, short)[..lanes.len()].copy_from_slice(lanes);
             }
             (Keys::Inline(_), None) => unreachable!("long keys are in entries"),
             (Keys::Entries(table), _) => {
                 let tag = key.tag(self.level, &self.seeds);
-                table.add(tag, key, lanes, |to, from| {
-                    add(to, from);
-                    true
-                });
+                table.add(tag, key, lanes, |_, _| unreachable!("each key once"));
             }
         }
     }
@@ -200,12 +187,6 @@ impl LaneTable {
             Keys::Inline(_) => BATCH,
             Keys::Entries(_) => ENTRY_ROWS,
         }
-    }
-
-    /// The same as [`LaneTable::find`] for keys in a text, to which some bytes are added.
-    pub(crate) fn find_in(&mut self, text: &mut Vec<u8>, spans: &[u32]) {
-        text.extend_from_slice(&[0; READABLE]);
-        self.find(text, spans);
     }
 
     /// Looks up the keys of a batch, which are spans of `text`; each is a key's start and, in the high half, the end of
@@ -547,14 +528,11 @@ mod tests {
                 let mut copy = LaneTable::new(level, &seeds, lanes, is_short);
                 for (key, lanes_of) in table.iter() {
                     let key = Key::of(key).unwrap();
-                    copy.add_key(&key, &lanes_of[..lanes], |_, _| unreachable!("once"));
-                    copy.add_key(&key, &lanes_of[..lanes], |to, from| {
-                        to[0] = to[0].wrapping_add(from[0]);
-                    });
+                    copy.insert(&key, &lanes_of[..lanes]);
                 }
                 copy.each_mut(|key, of| {
                     changed += 1;
-                    assert_eq!(last[key].wrapping_mul(2), of[0]);
+                    assert_eq!(last[key], of[0]);
                     of[0] = 0;
                 });
                 assert_eq!((changed, copy.len()), (table.len(), table.len()));
