@@ -130,7 +130,22 @@ impl Kernels for Avx2 {
     }
 }
 
-/// Two keyed rounds, as those of [`rounds128`], of the vector `at` of a key.
+/// Two keyed rounds, as those of [`rounds128`], of 64 bytes of a key.
+///
+/// # Safety
+/// The processor has AVX-512 and vector AES.
+#[inline(always)]
+unsafe fn rounds512(seeds: &Seeds, bytes: __m512i, at: usize) -> __m512i {
+    // SAFETY: the seeds are 8 such vectors.
+    unsafe {
+        let seeds: *const __m512i = seeds.0.as_ptr().cast();
+        let bytes = _mm512_xor_si512(bytes, _mm512_load_si512(seeds.add(at)));
+        let bytes = _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(2 + at)));
+        _mm512_aesenc_epi128(bytes, _mm512_load_si512(seeds.add(4 + at)))
+    }
+}
+
+/// The same of 32 bytes.
 ///
 /// # Safety
 /// The processor has vector AES.
@@ -224,15 +239,26 @@ unsafe fn low32_of_four(low: __m512i, high: __m512i) -> [u32; 4] {
 impl Kernels for Avx512 {
     #[inline(always)]
     unsafe fn load<K: Key>(self, seeds: &Seeds, start: *const u8, length: u32, to: &mut K) -> u64 {
-        let to: *mut __m256i = std::ptr::from_mut(to).cast();
-        // SAFETY: masked to the key; keys are whole vectors.
+        let to: *mut u8 = std::ptr::from_mut(to).cast();
+        // SAFETY: masked to the key; keys are whole vectors, the last of which may be half as wide.
         unsafe {
             let mut hash = _mm256_setzero_si256();
-            for part in 0..size_of::<K>() / 32 {
-                let kept = _bzhi_u32(!0, length.saturating_sub(32 * part as u32));
-                let bytes = _mm256_maskz_loadu_epi8(kept, start.wrapping_add(32 * part).cast());
-                _mm256_storeu_si256(to.add(part), bytes);
-                hash = _mm256_xor_si256(hash, rounds256(seeds, bytes, part));
+            for at in (0..size_of::<K>()).step_by(64) {
+                let (start, to) = (start.wrapping_add(at), to.add(at));
+                let length = length.saturating_sub(at as u32);
+                if size_of::<K>() - at < 64 {
+                    let kept = _bzhi_u32(!0, length);
+                    let bytes = _mm256_maskz_loadu_epi8(kept, start.cast());
+                    _mm256_storeu_si256(to.cast(), bytes);
+                    hash = _mm256_xor_si256(hash, rounds256(seeds, bytes, at / 32));
+                } else {
+                    let kept = _bzhi_u64(!0, length);
+                    let bytes = _mm512_maskz_loadu_epi8(kept, start.cast());
+                    _mm512_storeu_si512(to.cast(), bytes);
+                    let both = rounds512(seeds, bytes, at / 64);
+                    hash = _mm256_xor_si256(hash, _mm512_castsi512_si256(both));
+                    hash = _mm256_xor_si256(hash, _mm512_extracti64x4_epi64::<1>(both));
+                }
             }
             low64_of_folded(hash)
         }
