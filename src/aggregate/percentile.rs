@@ -165,12 +165,7 @@ const DOUBLE_DIGITS: i32 = 15;
 
 /// The shortest decimal of a double, with up to so many digits after the point.
 fn shortest(value: f64, scale: u32) -> Estimate {
-    if !value.is_finite() {
-        let special = match value {
-            f64::INFINITY => Special::Infinity,
-            f64::NEG_INFINITY => Special::NegativeInfinity,
-            _ => Special::Nan,
-        };
+    if let Some(special) = Special::of(value) {
         return Estimate {
             number: Exact::of(special),
             digits: scale + MORE,

@@ -165,16 +165,12 @@ impl Outcome<'_> {
 }
 
 fn double(value: f64) -> Numeral {
-    match value {
-        f64::INFINITY => Numeral::Special(Special::Infinity),
-        f64::NEG_INFINITY => Numeral::Special(Special::NegativeInfinity),
-        value if value.is_nan() => Numeral::Special(Special::Nan),
-        value => {
-            let text = format!("{value:?}");
-            let short = text.strip_suffix(".0").map(String::from);
-            Numeral::Decimal(short.unwrap_or(text).into())
-        }
+    if let Some(special) = Special::of(value) {
+        return Numeral::Special(special);
     }
+    let text = format!("{value:?}");
+    let short = text.strip_suffix(".0").map(String::from);
+    Numeral::Decimal(short.unwrap_or(text).into())
 }
 
 /// `dividend / divisor / 10^scale`. In its own column it has `more` digits than the numbers.

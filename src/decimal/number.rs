@@ -69,6 +69,15 @@ pub(crate) enum Special {
 }
 
 impl Special {
+    /// The one that a double is, if it is no number.
+    pub(crate) fn of(value: f64) -> Option<Special> {
+        match value {
+            f64::INFINITY => Some(Special::Infinity),
+            f64::NEG_INFINITY => Some(Special::NegativeInfinity),
+            value => value.is_nan().then_some(Special::Nan),
+        }
+    }
+
     fn negated(self) -> Special {
         match self {
             Special::NegativeInfinity => Special::Infinity,

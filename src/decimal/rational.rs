@@ -99,12 +99,8 @@ impl Rational {
     /// By doubles where one is infinite or nan.
     fn special_of(&self, other: &Rational, of: fn(f64, f64) -> f64) -> Option<Rational> {
         self.special().or(other.special())?;
-        Some(match of(self.nearest(), other.nearest()) {
-            value if value.is_nan() => Exact::of(Special::Nan).into(),
-            f64::INFINITY => Exact::of(Special::Infinity).into(),
-            f64::NEG_INFINITY => Exact::of(Special::NegativeInfinity).into(),
-            _ => Exact::default().into(),
-        })
+        let special = Special::of(of(self.nearest(), other.nearest()));
+        Some(special.map_or_else(Exact::default, Exact::of).into())
     }
 
     /// What is too large to be stored by far isn't computed with any longer.
