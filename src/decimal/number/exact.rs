@@ -118,14 +118,6 @@ impl Exact {
                 (*sum, self.scale) = (number.mantissa, number.decimals());
                 return;
             }
-            let scale = self.scale.max(number.decimals());
-            let old = Number::new(*sum, self.scale);
-            if let (Some(one), Some(two)) = (raised(&old, scale), raised(&number, scale))
-                && let Some(both) = one.checked_add(two)
-            {
-                (*sum, self.scale) = (both, scale);
-                return;
-            }
         }
         self.add_exact(&number.exact());
     }
