@@ -192,35 +192,27 @@ impl Definition {
     }
 
     /// The same, where it isn't of times.
-    pub(super) const fn of_times(self, of_times: &'static Definition) -> Definition {
-        Definition {
-            of_times: Some(of_times),
-            ..self
-        }
+    pub(super) const fn of_times(mut self, of_times: &'static Definition) -> Definition {
+        self.of_times = Some(of_times);
+        self
     }
 
     /// The same, whose outcomes are lists in JSON.
-    pub(super) const fn of_lists(self) -> Definition {
-        Definition {
-            is_list: true,
-            ..self
-        }
+    pub(super) const fn of_lists(mut self) -> Definition {
+        self.is_list = true;
+        self
     }
 
     /// The same of several columns, too.
-    pub(super) const fn of_several(self, of_several: &'static Function) -> Definition {
-        Definition {
-            of_several: Some(of_several),
-            ..self
-        }
+    pub(super) const fn of_several(mut self, of_several: &'static Function) -> Definition {
+        self.of_several = Some(of_several);
+        self
     }
 
     /// A median.
-    pub(super) const fn of_half(self) -> Definition {
-        Definition {
-            share: Some(Share::HALF),
-            ..self
-        }
+    pub(super) const fn of_half(mut self) -> Definition {
+        self.share = Some(Share::HALF);
+        self
     }
 
     /// # Errors
@@ -265,11 +257,9 @@ impl Definition {
     }
 
     /// The same, where exactness isn't asked for.
-    pub(super) const fn exactly(self, exact: &'static Definition) -> Definition {
-        Definition {
-            exact: Some(exact),
-            ..self
-        }
+    pub(super) const fn exactly(mut self, exact: &'static Definition) -> Definition {
+        self.exact = Some(exact);
+        self
     }
 
     /// Adds the state of a group of which this is known to its columns, where there are [`Definition::parts`].
