@@ -44,28 +44,21 @@ impl Sketch {
 
     /// Several that were checked as one.
     pub(crate) fn merged<'a>(self, all: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-        const CHECKED: &str = "it was checked";
         match self {
-            Sketch::Histogram => {
-                let mut merged = Histogram::default();
-                all.for_each(|bytes| merged.merge(Histogram::decode(bytes).expect(CHECKED)));
-                merged.encode()
-            }
-            Sketch::Distinct => {
-                let mut merged = Distinct::default();
-                all.for_each(|bytes| merged.merge(Distinct::decode(bytes).expect(CHECKED)));
-                merged.encode()
-            }
-            Sketch::Frequencies => {
-                let mut merged = Frequencies::default();
-                all.for_each(|bytes| merged.merge(Frequencies::decode(bytes).expect(CHECKED)));
-                merged.encode()
-            }
-            Sketch::Profile => {
-                let mut merged = Profile::default();
-                all.for_each(|bytes| merged.merge(Profile::decode(bytes).expect(CHECKED)));
-                merged.encode()
-            }
+            Sketch::Histogram => merged(all, Histogram::decode, Histogram::merge).encode(),
+            Sketch::Distinct => merged(all, Distinct::decode, Distinct::merge).encode(),
+            Sketch::Frequencies => merged(all, Frequencies::decode, Frequencies::merge).encode(),
+            Sketch::Profile => merged(all, Profile::decode, Profile::merge).encode(),
         }
     }
+}
+
+fn merged<'a, S: Default>(
+    all: impl Iterator<Item = &'a [u8]>,
+    decode: fn(&[u8]) -> Result<S, &'static str>,
+    merge: fn(&mut S, S),
+) -> S {
+    let mut merged = S::default();
+    all.for_each(|bytes| merge(&mut merged, decode(bytes).expect("it was checked")));
+    merged
 }
