@@ -108,13 +108,8 @@ impl Paths {
         }
         let (field, end) = match byte(bytes, at) {
             b'"' => {
-                let (end, has_escapes) = string(bytes, at + 1)?;
-                let field = Field {
-                    start: at + 1,
-                    end,
-                    escape: has_escapes.then_some(Escape::Json),
-                };
-                (field, end + 1)
+                let field = text(bytes, at)?;
+                (field, field.end + 1)
             }
             b'{' if !place.edges.is_empty() && depth < DEEPEST => {
                 let end = self.object(bytes, at + 1, node, fields, depth + 1)?;
@@ -184,17 +179,23 @@ fn key(bytes: &[u8], at: usize) -> Result<(Field, usize), Bad> {
     if byte(bytes, at) != b'"' {
         return bad(at, "a key in double quotes is expected");
     }
-    let (end, has_escapes) = string(bytes, at + 1)?;
-    let colon = after_blanks(bytes, end + 1);
+    let key = text(bytes, at)?;
+    let colon = after_blanks(bytes, key.end + 1);
     if byte(bytes, colon) != b':' {
         return bad(colon, "a colon is expected");
     }
-    let key = Field {
+    Ok((key, after_blanks(bytes, colon + 1)))
+}
+
+/// The text that stands after a quote at `at`.
+#[inline(always)]
+fn text(bytes: &[u8], at: usize) -> Result<Field, Bad> {
+    let (end, has_escapes) = string(bytes, at + 1)?;
+    Ok(Field {
         start: at + 1,
         end,
         escape: has_escapes.then_some(Escape::Json),
-    };
-    Ok((key, after_blanks(bytes, colon + 1)))
+    })
 }
 
 /// After the value at `at`, `depth` objects deep.
