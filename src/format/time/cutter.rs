@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::format::short_text::ShortText;
 use crate::format::time::read::{NoTime, iso, read};
 use crate::format::time::unit::{Unit, ZonedUnit};
-use crate::format::time::zone::write_offset;
 use crate::format::time::zones::{Placed, Zones};
 
 /// Cuts times down. Neighbours in a file are often the same, so it keeps the last one.
@@ -96,14 +95,10 @@ impl Cutter {
             return Ok(Some(self.span_cut));
         }
         let shown = of.shown(&time)?;
-        of.unit.write(&shown.time, &mut self.scratch);
-        let width = of.unit.seconds();
-        if let Some(ahead) = shown.repeated_offset(width) {
-            write_offset(ahead, &mut self.scratch);
-        }
+        of.write(&shown, &mut self.scratch);
         let cut = ShortText::from(&*self.scratch);
         if instant.is_some() {
-            (self.span, self.span_cut) = (shown.span(width), cut);
+            (self.span, self.span_cut) = (shown.span(of.unit.seconds()), cut);
         }
         Ok(Some(cut))
     }

@@ -209,12 +209,16 @@ impl ZonedUnit {
     /// # Errors
     /// It is no time, or lacks the unit.
     pub(crate) fn cut(self, time: &[u8], to: &mut Vec<u8>) -> Result<(), NoTime> {
-        let shown = self.shown(&read(time)?)?;
+        self.write(&self.shown(&read(time)?)?, to);
+        Ok(())
+    }
+
+    /// Writes a time that is shown on its clock.
+    pub(super) fn write(self, shown: &Shown, to: &mut Vec<u8>) {
         self.unit.write(&shown.time, to);
         if let Some(ahead) = shown.repeated_offset(self.unit.seconds()) {
             write_offset(ahead, to);
         }
-        Ok(())
     }
 
     /// The same without an offset: what the clock shows.
