@@ -66,6 +66,19 @@ unsafe fn add(stats: &mut Stats, row: __m256i) {
     }
 }
 
+/// Adds a row with a biased value.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn add_value(stats: &mut Stats, value: u32) {
+    // SAFETY: as the caller's.
+    unsafe {
+        let row = _mm256_and_si256(_mm256_set1_epi32(value as i32), lanes(&USED));
+        add(stats, _mm256_xor_si256(row, lanes(&FLIPS)));
+    }
+}
+
 /// The vectors of a key.
 #[inline(always)]
 fn vectors<K: Key>(key: &K) -> *const __m256i {
@@ -123,10 +136,7 @@ impl Kernels for Avx2 {
     #[inline(always)]
     fn update(self, stats: &mut Stats, value: u32) {
         // SAFETY: the token's features.
-        unsafe {
-            let row = _mm256_and_si256(_mm256_set1_epi32(value as i32), lanes(&USED));
-            add(stats, _mm256_xor_si256(row, lanes(&FLIPS)));
-        }
+        unsafe { add_value(stats, value) };
     }
 }
 
@@ -308,16 +318,8 @@ impl Kernels for Avx512 {
 
     #[inline(always)]
     fn update(self, stats: &mut Stats, value: u32) {
-        let at: *mut __m256i = std::ptr::from_mut(stats).cast();
-        // SAFETY: as in `add`.
-        unsafe {
-            let value = _mm256_set1_epi32(value as i32);
-            // FLIPS ^ (value & USED)
-            let row = _mm256_ternarylogic_epi32::<0x78>(lanes(&FLIPS), value, lanes(&USED));
-            let old = _mm256_load_si256(at);
-            let sums = _mm256_add_epi64(old, row);
-            _mm256_store_si256(at, _mm256_mask_max_epi32(sums, 0b0011_0000, old, row));
-        }
+        // SAFETY: the token's features.
+        unsafe { add_value(stats, value) };
     }
 
     #[inline(always)]
