@@ -477,7 +477,7 @@ impl EntryTable {
 
     /// All entries, in the order of their tags.
     pub(crate) fn entries(&self) -> impl Iterator<Item = EntryRef> {
-        self.entries_at(0..self.slots.len())
+        (0..self.slots.len()).filter_map(|slot| self.entry_in(slot))
     }
 
     /// The keys of all of them, with the byte after each, and their lanes.
@@ -496,10 +496,6 @@ impl EntryTable {
             self.prefetch(later.place());
         }
         Some(self.slots[slot]).filter(|slot| !slot.is_empty())
-    }
-
-    fn entries_at(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = EntryRef> {
-        slots.filter_map(|slot| self.entry_in(slot))
     }
 
     /// Calls `change` for each key, with the byte after it, and its lanes.
