@@ -232,21 +232,16 @@ impl Layout {
         to: &mut [i64],
     ) -> bool {
         let (layout, scales, values) = from;
-        let lanes = self.lanes.iter().zip(to);
-        let converted = lanes.map(|(lane, to)| {
-            let rows = rows_of(values[0]);
-            *to = match lane {
-                Lane::Rows => rows as i64,
-                Lane::Group => layout.find(values, *lane).unwrap_or_default(),
-                _ => {
-                    let column = lane.column()?;
-                    let kept = layout.kept(values, column, scales[column]);
-                    lane.of(&kept.at(to_scales[column])?, traits[column], rows)?
-                }
-            };
-            Some(())
-        });
-        converted.collect::<Option<()>>().is_some()
+        let rows = rows_of(values[0]);
+        self.fill(to, |lane| match lane {
+            Lane::Rows => Some(rows as i64),
+            Lane::Group => Some(layout.group_lane().map_or(0, |at| values[at])),
+            _ => {
+                let column = lane.column()?;
+                let kept = layout.kept(values, column, scales[column]);
+                lane.of(&kept.at(to_scales[column])?, traits[column], rows)
+            }
+        })
     }
 
     /// Writes lanes of rows whose only column is of these traits and this scale. Says whether lanes may hold them.
@@ -254,12 +249,18 @@ impl Layout {
         let Some(kept) = kept.at(scale) else {
             return false;
         };
-        self.lanes.iter().zip(to).all(|(lane, to)| {
-            let held = match lane {
-                Lane::Rows => i64::try_from(kept.known).ok(),
-                Lane::Group => Some(0),
-                _ => lane.of(&kept, traits, kept.known),
-            };
+        self.fill(to, |lane| match lane {
+            Lane::Rows => i64::try_from(kept.known).ok(),
+            Lane::Group => Some(0),
+            _ => lane.of(&kept, traits, kept.known),
+        })
+    }
+
+    /// Writes lanes as far as there is something for each; says whether there is for all.
+    fn fill(&self, to: &mut [i64], held: impl Fn(Lane) -> Option<i64>) -> bool {
+        let mut lanes = self.lanes.iter().zip(to);
+        lanes.all(|(lane, to)| {
+            let held = held(*lane);
             *to = held.unwrap_or_default();
             held.is_some()
         })
@@ -273,25 +274,15 @@ impl Layout {
         })
     }
 
-    /// Adds lanes to others.
-    pub(crate) fn add(&self, to: &mut [i64], from: &[i64]) {
-        for ((lane, to), &from) in self.lanes.iter().zip(to).zip(from) {
-            *to = lane.addition().of(*to, from);
-        }
-    }
-
-    /// The same, unless that makes more rows than lanes may hold: then it says so.
+    /// Adds lanes to others, unless that makes more rows than lanes may hold: then it says so.
     pub(crate) fn add_up_to_max(&self, to: &mut [i64], from: &[i64]) -> bool {
         let fits = rows_of(to[0]) + rows_of(from[0]) <= ROWS_MAX;
         if fits {
-            self.add(to, from);
+            for ((lane, to), &from) in self.lanes.iter().zip(to).zip(from) {
+                *to = lane.addition().of(*to, from);
+            }
         }
         fits
-    }
-
-    fn find(&self, values: &[i64], lane: Lane) -> Option<i64> {
-        let at = self.lanes.iter().position(|known| *known == lane)?;
-        Some(values[at])
     }
 
     /// Which lane has the groups' numbers, if one has.
