@@ -214,9 +214,7 @@ impl Arithmetic {
     pub(super) fn compute(&mut self, of: &mut Operands<'_>, to: &mut Numbers) -> u32 {
         let rows = of.rows.count;
         for column in &mut self.columns {
-            let (window, spans) = of.rows.values_at(column.at);
-            let text = (window, spans, rows);
-            decode_column(of.level, of.rows.plan, text, MAGNITUDE_MAX, column, of.out);
+            decode(of.level, &of.rows, column, of.out);
         }
         let mut root = std::mem::replace(&mut self.root, Node::Null);
         let scale = self.found(&mut root, of, to);
@@ -369,17 +367,7 @@ impl Arithmetic {
         let rows = of.rows.count;
         let mut odd = Vec::new();
         for at in columns {
-            let column = &mut self.ordered[at];
-            let (window, spans) = of.rows.values_at(column.at);
-            let text = (window, spans, rows);
-            decode_column(
-                of.level,
-                of.rows.plan,
-                text,
-                MAGNITUDE_MAX,
-                column,
-                &mut odd,
-            );
+            decode(of.level, &of.rows, &mut self.ordered[at], &mut odd);
         }
         let [one, two] = columns.map(|at| &self.ordered[at]);
         let scales = [one, two].map(|column| column.scale.unwrap_or_default());
@@ -433,6 +421,13 @@ impl Arithmetic {
         }
         taken
     }
+}
+
+/// Decodes the numbers of a column; other rows are `out`.
+fn decode(level: Level, rows: &Rows<'_>, column: &mut Column, out: &mut Vec<u32>) {
+    let (window, spans) = rows.values_at(column.at);
+    let text = (window, spans, rows.count);
+    decode_column(level, rows.plan, text, MAGNITUDE_MAX, column, out);
 }
 
 /// A constant without its point, if it is short.
