@@ -108,9 +108,9 @@ impl LaneTable {
         }
     }
 
-    /// Moves all keys to entries.
+    /// All keys, in entries, where they are moved to.
     #[cold]
-    fn move_to_entries(&mut self) -> &mut EntryTable {
+    pub(crate) fn entries(&mut self) -> &mut EntryTable {
         if let Keys::Inline(table) = &self.keys {
             let mut entries = EntryTable::new(self.lanes, self.is_short);
             for (key, lanes) in table.iter() {
@@ -128,7 +128,7 @@ impl LaneTable {
 
     /// Is ready for many keys.
     pub(crate) fn expect_many(&mut self) {
-        self.move_to_entries();
+        self.entries();
     }
 
     /// Whether it is.
@@ -136,14 +136,9 @@ impl LaneTable {
         matches!(self.keys, Keys::Entries(_))
     }
 
-    /// All keys, in entries.
-    pub(crate) fn entries(&mut self) -> &EntryTable {
-        self.move_to_entries()
-    }
-
     /// The same, in the end.
     pub(crate) fn into_entries(mut self) -> EntryTable {
-        self.move_to_entries();
+        self.entries();
         match self.keys {
             Keys::Entries(entries) => entries,
             Keys::Inline(_) => unreachable!("moved above"),
@@ -161,7 +156,7 @@ impl LaneTable {
             }
         }
         let units = longest.max(SHORT_MAX).div_ceil(UNIT);
-        self.move_to_entries().reserve(keys, units);
+        self.entries().reserve(keys, units);
     }
 
     /// Adds a key that isn't there yet, with its lanes.
