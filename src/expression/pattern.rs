@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 use regex_automata::Input;
-use regex_automata::meta::{BuildError, Cache, Config, Regex};
+pub(crate) use regex_automata::meta::Cache as SearchCache;
+use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::util::syntax;
 
 /// The most bytes of a pattern that is compiled, and of what a search keeps.
@@ -23,10 +24,6 @@ impl fmt::Debug for Pattern {
         write!(to, "Pattern({:?})", self.text)
     }
 }
-
-/// What searches for a pattern need: of one thread at a time.
-#[derive(Debug)]
-pub(crate) struct SearchCache(Cache);
 
 impl Pattern {
     /// # Errors
@@ -102,13 +99,13 @@ impl Pattern {
     }
 
     pub(crate) fn cache(&self) -> SearchCache {
-        SearchCache(self.regex.create_cache())
+        self.regex.create_cache()
     }
 
     /// The same as [`Pattern::is_match`], by a cache of its own.
     pub(crate) fn is_match_by(&self, cache: &mut SearchCache, text: &[u8]) -> bool {
         let input = Input::new(text).earliest(true);
-        self.regex.search_half_with(&mut cache.0, &input).is_some()
+        self.regex.search_half_with(cache, &input).is_some()
     }
 }
 

@@ -176,14 +176,11 @@ impl Selection {
         );
         let values = &numbers.values[..rows.count];
         // Past 64 bits it is past all values.
-        let limit = wanted.at(scale).map_or(
-            if wanted.is_negative() {
-                i128::MIN
-            } else {
-                i128::MAX
-            },
-            |limit| limit,
-        );
+        let past = match wanted.is_negative() {
+            true => i128::MIN,
+            false => i128::MAX,
+        };
+        let limit = wanted.at(scale).unwrap_or(past);
         let limit = limit.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let mut bits = match comparison {
             Comparison::Equal => bits(values, |value| *value == limit),
@@ -216,7 +213,7 @@ fn compared(
 ) -> Vec<u64> {
     let ComputedNumbers { numbers, scale, .. } = computed;
     let values = &numbers.values[..rows];
-    let (Check::Number(_, wanted), false) = (&test.check, test.unit.is_some()) else {
+    let (Check::Number(comparison, wanted), false) = (&test.check, test.unit.is_some()) else {
         let mut row = 0;
         return bits(values, |&value| {
             let value = match numbers.is_null(row) {
@@ -231,9 +228,6 @@ fn compared(
             };
             test.is_true(&tested, doubts)
         });
-    };
-    let Check::Number(comparison, _) = test.check else {
-        unreachable!("it is one");
     };
     // The literal may have more decimals: then no value equals it.
     let up = wanted.decimals().saturating_sub(*scale);
