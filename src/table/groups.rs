@@ -123,21 +123,15 @@ impl Groups {
         }
     }
 
-    /// Fetches a group's key into the cache.
-    fn prefetch_key(&self, group: Group) {
-        if group.lanes().is_none() {
-            self.table.prefetch_key(group);
-        }
-    }
-
     /// Fetches the group at a place of many into the cache, and the key of one before it.
     pub(crate) fn fetch(&self, at: usize, group: impl Fn(usize) -> Option<Group>) {
         if let Some(group) = group(at) {
             self.prefetch(group);
         }
         // Where a key's bytes are is known once its end has come.
-        if let Some(group) = at.checked_sub(AHEAD).and_then(&group) {
-            self.prefetch_key(group);
+        let before = at.checked_sub(AHEAD).and_then(&group);
+        if let Some(group) = before.filter(|group| group.lanes().is_none()) {
+            self.table.prefetch_key(group);
         }
     }
 
