@@ -10,7 +10,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use rayon::ThreadPool;
 use ringfold::Stats;
 use ringfold::cli::hosted::{self, Found};
@@ -275,20 +275,20 @@ impl Answer {
     }
 
     /// Rows as tuples, all or the first so many: a text is `str` (`bytes` where it isn't UTF-8), a null `None`, a number an `int` or
-    /// a `Decimal` with all its digits, or with `exact=False` an `int` or the nearest `float`.
+    /// a `Decimal` with all its digits, or with `exact=False` an `int` or the nearest `float`. So are infinities and nan.
     #[pyo3(signature = (*, exact=true, first=None))]
-    fn rows(&self, exact: bool, first: Option<usize>) -> RowIterator {
-        let end = self.grid.len().min(first.unwrap_or(usize::MAX));
+    fn rows(slf: Bound<'_, Self>, exact: bool, first: Option<usize>) -> RowIterator {
+        let end = slf.get().grid.len().min(first.unwrap_or(usize::MAX));
         RowIterator {
-            grid: Arc::clone(&self.grid),
+            answer: slf.unbind(),
             left: 0..end,
             exact,
             made: Vec::new().into_iter(),
         }
     }
 
-    fn __iter__(&self) -> RowIterator {
-        self.rows(true, None)
+    fn __iter__(slf: Bound<'_, Self>) -> RowIterator {
+        Answer::rows(slf, true, None)
     }
 
     fn __str__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
@@ -369,7 +369,7 @@ impl Doubles {
 /// Rows as tuples of Python's own objects.
 #[pyclass(module = "ringfold")]
 pub struct RowIterator {
-    grid: Arc<Grid>,
+    answer: Py<Answer>,
     left: Range<usize>,
     exact: bool,
     made: std::vec::IntoIter<Py<PyTuple>>,
@@ -400,8 +400,10 @@ impl RowIterator {
         let decimal = py.import("decimal")?.getattr("Decimal")?;
         let mut made = Vec::with_capacity(rows.len());
         let mut failed = None;
-        for_rows(&**self.grid, rows, self.grid.names().len(), |_, cells| {
-            let cells = cells.iter().map(|cell| self.object(py, cell, &decimal));
+        let grid = &self.answer.get().grid;
+        for_rows(&***grid, rows, grid.names().len(), |_, cells| {
+            let cells = cells.iter().enumerate();
+            let cells = cells.map(|(at, cell)| self.object(py, at, cell, &decimal));
             let row = cells.collect::<PyResult<Vec<_>>>();
             match row.and_then(|row| PyTuple::new(py, row)) {
                 Ok(row) => made.push(row.unbind()),
@@ -411,7 +413,7 @@ impl RowIterator {
         });
         match failed {
             Some(error) => return Err(error),
-            None => self.grid.check().map_err(|error| raised(py, &error))?,
+            None => grid.check().map_err(|error| raised(py, &error))?,
         }
         Ok(made)
     }
@@ -419,11 +421,22 @@ impl RowIterator {
     fn object<'py>(
         &self,
         py: Python<'py>,
+        column: usize,
         cell: &Cell<'_>,
         decimal: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match cell {
             Cell::Null | Cell::Total => py.None().into_bound(py),
+            // Where all others of the column are numbers or null it is one, too.
+            Cell::Text(text @ (b"inf" | b"-inf" | b"nan"))
+                if *self.answer.get().schema(py).field(column).data_type() == DataType::Float64 =>
+            {
+                let kind = match self.exact {
+                    true => decimal.clone(),
+                    false => py.get_type::<PyFloat>().into_any(),
+                };
+                kind.call1((String::from_utf8_lossy(text),))?
+            }
             Cell::Text(text) | Cell::Json(text) => match std::str::from_utf8(text) {
                 Ok(text) => PyString::new(py, text).into_any(),
                 Err(_) => PyBytes::new(py, text).into_any(),

@@ -74,6 +74,14 @@ def test_nulls_and_large_numbers(files: Path) -> None:
     assert list(ringfold.aggregate("i.csv", by="k", agg="sum:v")) == [("a", 10**23)]
 
 
+def test_infinities(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text("k,x\ninf,1.5\nb,-inf\nnan,nan\n")
+    answer = ringfold.aggregate(file, by="k", agg="sum:x", float=True)
+    assert [(key, str(number)) for key, number in answer] == [("b", "-Infinity"), ("inf", "1.5"), ("nan", "NaN")]
+    assert [(key, repr(number)) for key, number in answer.rows(exact=False)] == [("b", "-inf"), ("inf", "1.5"), ("nan", "nan")]
+
+
 def test_many_files_are_one_input(files: Path) -> None:
     one = ringfold.aggregate("orders.csv", by="city")
     two = ringfold.aggregate(["orders.csv", Path("orders.csv")], by="city")
