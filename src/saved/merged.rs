@@ -231,7 +231,8 @@ impl Merged<'_> {
         let stored = Stored::new(run, form.keys, self.no_groups());
         let lost = |lost| self.told(Failed::Lost(lost), &budget);
         // What is wrong with a state is found before rows are printed.
-        let needs_groups = !are_numbers || having.is_some() || fill.is_some();
+        let is_plain = are_numbers && !form.has_values();
+        let needs_groups = !is_plain || having.is_some() || fill.is_some();
         let groups = match fits && needs_groups {
             true => stored.load_all()?,
             false => AllGroups::new(self.no_groups(), None),

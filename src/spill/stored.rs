@@ -405,10 +405,13 @@ impl Stored {
                 Err(error) => return Some(Err(error)),
             };
             let (first, keys) = (self.firsts[block], loaded.keys());
-            let mut rows = rows.map(|row| key::parts(keys.get(row - first), self.keys));
-            let found = rows.find_map(|parts| {
-                let mut parts = parts?.into_iter();
-                parts.find(|part| is_wanted(part))
+            let mut rows = rows.map(|row| keys.get(row - first));
+            let found = rows.find_map(|key| {
+                let mut found = None;
+                key::each_part(key, self.keys, |part| {
+                    found = found.take().or(is_wanted(&part).then_some(part));
+                })?;
+                found
             });
             Some(Ok(found?.into_owned()))
         });

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
-use ringfold_read::{Error, Result};
+use ringfold_read::Result;
 
 use crate::partial::block::Block;
 use crate::partial::column::Ragged;
@@ -65,9 +65,6 @@ impl Table {
         // Of several errors that of the first group, whatever shard it is in.
         let filled: Vec<Result<(), (usize, u32, &str)>> = filled.collect();
         let first = filled.into_iter().filter_map(Result::err).min();
-        first.map_or(Ok(()), |(part, _, why)| {
-            let wrong: Error = filed[part].block.damaged(why);
-            Err(wrong)
-        })
+        first.map_or(Ok(()), |(part, _, why)| Err(filed[part].block.damaged(why)))
     }
 }
