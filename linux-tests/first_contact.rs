@@ -603,6 +603,21 @@ fn what_is_no_text_in_lines_is_named() {
             assert!(told.ends_with(want), "{told}");
         }
     }
+    write(dir.path(), "f.csv", b"a,1\n");
+    let save = ["-k1", "-acount", "--save-partial", "p", "f.csv"];
+    end(&mut aggregate(dir.path(), &save)).answer();
+    for args in [
+        &["p"][..],
+        &["aggregate", "p"],
+        &["aggregate", "-k1", "p"],
+        &["describe", "p"],
+    ] {
+        let told = end(ringfold(args).current_dir(dir.path())).failure(1);
+        let want = "p: it isn't text in lines: this is how a partial begins: `ringfold merge` prints the answer that it holds";
+        assert_eq!(told, want);
+    }
+    let merged = end(ringfold(["merge", "p"]).current_dir(dir.path())).answer();
+    assert!(merged.ends_with(b"a,1\n"));
     let told = end(ringfold(["d"]).current_dir(dir.path())).failure(1);
     assert_eq!(
         told,

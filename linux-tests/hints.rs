@@ -57,6 +57,14 @@ const ROWS: &[Row] = &[
     Row {
         hint: "",
         files: &[ORDERS],
+        run: "ringfold aggregate -k city --save-partial p orders.csv && ringfold aggregate -k city p",
+        says: "`ringfold merge`",
+        then: "ringfold aggregate -k city --save-partial p orders.csv && {} p",
+        answer: "city,count\nBern,2\nOslo,1\n",
+    },
+    Row {
+        hint: "",
+        files: &[ORDERS],
         run: "ringfold aggregate -H -k city -o y.csv.gz orders.csv",
         says: "`| gzip > y.csv.gz`",
         then: "ringfold aggregate -H -k city orders.csv {} && zcat y.csv.gz",

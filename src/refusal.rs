@@ -76,6 +76,8 @@ pub enum Refusal {
         /// How many.
         fields: usize,
     },
+    /// An input is a partial, which [`Partial`](crate::query::Partial) reads.
+    Partial,
     /// Partials lack a part of what was read.
     Incomplete {
         /// What is missing.
@@ -213,6 +215,7 @@ impl Refusal {
             | Refusal::OtherDelimiter { .. } => Kind::Usage,
             Refusal::Malformed { .. }
             | Refusal::OtherLog { .. }
+            | Refusal::Partial
             | Refusal::Incomplete { .. }
             | Refusal::WrongParts(_) => Kind::Data,
             Refusal::NotSpilled { .. } | Refusal::SpillLost { .. } => Kind::Io,
@@ -274,6 +277,7 @@ impl Refusal {
                 shown(*delimiter),
                 shown(*found)
             ),
+            Refusal::Partial => "it isn't text in lines: this is how a partial begins".into(),
             Refusal::Incomplete { missing } => missing.clone(),
             Refusal::WrongParts(wrong) => {
                 let told = wrong.iter().take(TOLD);

@@ -13,7 +13,7 @@ use crate::cli::answer_flags::{self, Form};
 use crate::cli::console::{self, notice, open_output, say, usage, write_output};
 use crate::cli::input::{FilterFlag, InputFlags};
 use crate::cli::query::{self, tell_spilled};
-use crate::cli::reading::{Files, FoldOutput, ReadFlags};
+use crate::cli::reading::{Files, FoldOutput, ReadFlags, check_text};
 use crate::cli::records::RecordFlags;
 use crate::cli::size::size;
 use crate::cli::skipped::{Policy, settle, tell_records, tell_unread};
@@ -158,7 +158,7 @@ impl Command {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        input.check_text()?;
+        check_text(&input)?;
         let query = match reading.memory_of_keys(self.memory, &input) {
             Some(bytes) => query.memory(bytes),
             None => query,

@@ -7,6 +7,7 @@ use ringfold_bench::probe::quoted;
 use crate::cli::again;
 use crate::cli::console::{self, notice};
 use crate::cli::query::Run;
+use crate::cli::reading::check_text;
 use crate::cli::spell;
 use crate::query::{Column, Form, Overview, Query, Values};
 use crate::{Config, Input, Result};
@@ -21,7 +22,7 @@ pub(super) fn print(query: &Query, input: &Input, run: &Run<'_>, columns: usize)
         max_record: run.command.reading.max_record(),
         ..Config::default()
     };
-    input.check_text()?;
+    check_text(input)?;
     let overview = query.overview(input, &config)?;
     if overview.columns.len() < columns {
         return Ok(false);

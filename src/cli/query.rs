@@ -19,7 +19,7 @@ use crate::cli::costs::costs;
 use crate::cli::input::InputFlags;
 use crate::cli::lookup::LookupFlags;
 use crate::cli::partials::{PartialOutput, begin, range};
-use crate::cli::reading::{FoldOutput, ReadFlags};
+use crate::cli::reading::{FoldOutput, ReadFlags, check_text};
 use crate::cli::records::RecordFlags;
 use crate::cli::skipped::{settle, tell_records, tell_unread, tell_unread_rows};
 use crate::cli::{console, own_input, spell};
@@ -311,7 +311,7 @@ impl QueryFlags {
             max_record: reading.max_record(),
             ..Config::default()
         };
-        input.check_text()?;
+        check_text(&input)?;
         let bytes = reading.memory_of_keys(command.memory, &input);
         let mut plans = Vec::new();
         for (query, question) in queries.iter().zip(questions) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use ringfold_bench::measure::memory::Sampler;
 use ringfold_bench::measure::reads::ReadWatch;
-use ringfold_read::internals::line_of;
+use ringfold_read::internals::{head::look_at_heads, line_of};
 
 use crate::budget::default_bytes;
 use crate::cli::console::{give_up, notice, saying_to, usage};
@@ -18,12 +18,28 @@ use crate::cli::progress::{self, Bar, When};
 use crate::cli::size::size;
 use crate::cli::{inherited, knobs, profile, spell, stats};
 use crate::output::file::Output;
-use crate::{Config, Engine, Input, Progress, Result, RingDefaults};
+use crate::partial::layout::MAGIC;
+use crate::query::Refusal;
+use crate::{Config, Engine, Error, Input, Progress, Result, RingDefaults};
 
 /// Decoders have this part of the memory, within limits.
 const DECODERS: u64 = 4;
 const DECODERS_MIN: u64 = 16 << 20;
 const DECODERS_MAX: u64 = 1 << 30;
+
+/// Checks that the first file is text in lines, as [`Input::check_text`] does, and no partial.
+pub(super) fn check_text(input: &Input) -> Result<()> {
+    let partial = look_at_heads(input.sources(), |source, bytes, ended| {
+        let is_enough = ended || bytes.len() >= MAGIC.len();
+        let error = || Error::from(Refusal::Partial).in_file(source.index(), source.name());
+        let found = || bytes.starts_with(&MAGIC).then(error);
+        is_enough.then(|| (!bytes.is_empty()).then(found))
+    });
+    match partial?.flatten() {
+        Some(error) => Err(error),
+        None => input.check_text(),
+    }
+}
 
 /// The flags that all jobs that read share.
 #[derive(Args)]

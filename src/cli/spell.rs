@@ -304,6 +304,7 @@ fn advice(refusal: &query::Refusal) -> Option<String> {
                 "try `-d '{found}'`, or say `-d '{named}'` if that is right"
             ));
         }
+        Refusal::Partial => "`ringfold merge` prints the answer that it holds",
         Refusal::Incomplete { .. } => "--allow-gaps reports without it",
         Refusal::WrongParts(wrong) => return Some(rerun(wrong)),
         Refusal::NotSpilled { .. } => "name a directory with free space by --spill-dir",
