@@ -32,7 +32,8 @@ impl Batch {
         }
     }
 
-    /// Loads keys of up to [`SHORT_MAX`] bytes, which are spans of `text`; their hashes are in `places` then.
+    /// Loads keys of up to [`SHORT_MAX`] bytes, which are spans of `text`; their hashes are in `places` then. `fetch` is called
+    /// for each hash as soon as it is known.
     ///
     /// # Safety
     /// Each span is of a key, as readable as the module's invariant says.
@@ -43,6 +44,7 @@ impl Batch {
         seeds: &Seeds,
         text: *const u8,
         spans: &[u32],
+        fetch: impl Fn(u32),
     ) {
         let (fours, rest) = spans.as_chunks::<4>();
         let (keys, rest_keys) = self.keys[..spans.len()].as_chunks_mut::<4>();
@@ -52,6 +54,7 @@ impl Batch {
             let spans = spans.map(|span| span - (span << 16));
             // SAFETY: as the caller's.
             *places = unsafe { isa.load_four(seeds, text, &spans, keys) };
+            places.iter().for_each(|hash| fetch(*hash));
         }
         for ((&span, key), place) in rest.iter().zip(rest_keys).zip(rest_places) {
             let (start, end) = (span & 0xffff, span >> 16);
@@ -59,6 +62,7 @@ impl Batch {
             unsafe {
                 *place = isa.load(seeds, text.add(start as usize), end - start, key) as u32;
             }
+            fetch(*place);
         }
     }
 
@@ -73,6 +77,7 @@ impl Batch {
         seeds: &Seeds,
         text: *const u8,
         spans: &[u32],
+        fetch: impl Fn(u32),
     ) {
         self.wide.resize(BATCH, ANY_KEY);
         let rows = spans.iter().zip(&mut self.wide).zip(&mut self.places);
@@ -81,6 +86,7 @@ impl Batch {
             // SAFETY: as the caller's.
             let hash = unsafe { load_any(isa, seeds, text.add(start as usize), length, key) };
             *place = tag_of(hash, length as usize);
+            fetch(hash);
         }
     }
 }

@@ -22,6 +22,8 @@ use crate::table::pages::Pages;
 
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
+/// Units of a cache line.
+const LINE_UNITS: usize = 64 / UNIT;
 /// The most bytes of a key, with the byte after it.
 pub(crate) const KEY_MAX: usize = size_of::<AnyKey>();
 /// Bits that tell how many units a key takes.
@@ -291,21 +293,21 @@ impl EntryTable {
         (tag >> self.shift) as usize
     }
 
-    /// Fetches that slot.
+    /// Fetches that slot: to the second-level cache, which has more fill buffers than the first.
     #[inline(always)]
     pub(crate) fn prefetch_home(&self, tag: u32) {
-        prefetch::into_l1(self.slots.as_ptr().wrapping_add(self.home(tag)).cast());
+        prefetch::into_l2(self.slots.as_ptr().wrapping_add(self.home(tag)).cast());
     }
 
-    /// Fetches the lanes of an entry, and as much of its key as is short.
+    /// Fetches an entry.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, place: u32) {
-        let entry = self.units.pointer().wrapping_add(place as usize);
-        let (entry, key) = (entry.cast::<u8>(), self.lane_units * UNIT);
-        for line in (0..key).step_by(64) {
-            prefetch::into_l1(entry.wrapping_add(line));
+    pub(crate) fn prefetch(&self, entry: EntryRef) {
+        let first = self.units.pointer().wrapping_add(entry.place() as usize);
+        let last = self.lane_units + entry.key_units() - 1;
+        for unit in (0..last).step_by(LINE_UNITS) {
+            prefetch::into_l2(first.wrapping_add(unit).cast());
         }
-        prefetch::into_l1(entry.wrapping_add(key));
+        prefetch::into_l2(first.wrapping_add(last).cast());
     }
 
     /// The first slot from a tag's own on with the same tag, or empty. Its entry is fetched.
@@ -317,7 +319,7 @@ impl EntryTable {
             // SAFETY: a masked number is a slot's.
             let slot = unsafe { *self.slots.get_unchecked(at) };
             if slot.is_empty() || slot.tag() == tag {
-                self.prefetch(slot.place());
+                self.prefetch(slot);
                 return at as u32;
             }
             at = (at + 1) & mask;
@@ -339,7 +341,7 @@ impl EntryTable {
             };
             // No branch on the length of short keys, and no look at what is after them.
             let first_two = differ(0) | differ(usize::from(key_units > 1));
-            (2..key_units).fold(first_two, |all, at| all | differ(at)) == 0
+            first_two == 0 && (2..key_units).all(|at| differ(at) == 0)
         }
     }
 
@@ -493,7 +495,7 @@ impl EntryTable {
     /// The entry in a slot, if it isn't empty; the one in a later slot is fetched.
     pub(crate) fn entry_in(&self, slot: usize) -> Option<EntryRef> {
         if let Some(later) = self.slots.get(slot + AHEAD) {
-            self.prefetch(later.place());
+            self.prefetch(*later);
         }
         Some(self.slots[slot]).filter(|slot| !slot.is_empty())
     }

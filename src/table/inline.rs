@@ -198,7 +198,7 @@ impl InlineTable {
             }
         };
         // SAFETY: as the caller's.
-        unsafe { batch.load(isa, seeds, text, spans) };
+        unsafe { batch.load(isa, seeds, text, spans, |_| ()) };
         for place in &mut batch.places[..spans.len()] {
             *place = home(*place, count) << stride_bits;
             if exceeds_l1 {

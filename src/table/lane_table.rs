@@ -19,7 +19,7 @@ use crate::table::key::hash;
 
 /// Lanes that are added to at once.
 pub(crate) const GROUP_LANES: usize = 4;
-/// The most rows of a batch where keys are in entries: what is fetched for them stays in the first-level cache.
+/// The most rows of a batch where keys are in entries: what is fetched for them stays in the second-level cache.
 pub(crate) const ENTRY_ROWS: usize = 128;
 
 /// The bytes of the longest span, more than any key has if an end isn't after its start, and the last end.
@@ -216,20 +216,20 @@ impl LaneTable {
             Keys::Inline(table) => return unsafe { table.find(isa, seeds, text, spans, batch) },
             Keys::Entries(table) => table,
         };
+        let fetch = |hash| table.prefetch_home(hash);
         // SAFETY: as the caller's.
         unsafe {
             match is_short {
                 true => {
-                    batch.load(isa, seeds, text, spans);
+                    batch.load(isa, seeds, text, spans, fetch);
                     for (tag, span) in batch.places.iter_mut().zip(spans) {
                         *tag = tag_of(*tag, ((span >> 16) - (span & 0xffff)) as usize);
                     }
                 }
-                false => batch.load_wide(isa, seeds, text, spans),
+                false => batch.load_wide(isa, seeds, text, spans, fetch),
             }
         }
         let tags = &mut batch.places[..spans.len()];
-        tags.iter().for_each(|tag| table.prefetch_home(*tag));
         let mut slots = [0; BATCH];
         for (slot, tag) in slots.iter_mut().zip(&*tags) {
             *slot = table.seek(*tag);

@@ -199,7 +199,7 @@ impl Merged {
     /// Fetches a group into the cache.
     pub(crate) fn prefetch(&self, place: Place) {
         if let Some(table) = self.tables.get(place.table) {
-            table.prefetch(place.entry.place());
+            table.prefetch(place.entry);
         }
     }
 }
