@@ -20,6 +20,8 @@ use crate::table::isa::{InlineKey, Seeds};
 use crate::table::key::{ANY_KEY, AnyKey, hash_any};
 use crate::table::pages::Pages;
 
+mod in_order;
+
 /// Bytes of a unit.
 pub(crate) const UNIT: usize = 16;
 /// Units of a cache line.
@@ -487,11 +489,6 @@ impl EntryTable {
         (self.entries()).map(|entry| (self.key(entry), self.lanes(entry.place())))
     }
 
-    /// The slots, of which some are empty.
-    pub(crate) fn slots(&self) -> &[EntryRef] {
-        &self.slots
-    }
-
     /// The entry in a slot, if it isn't empty; the one in a later slot is fetched.
     pub(crate) fn entry_in(&self, slot: usize) -> Option<EntryRef> {
         if let Some(later) = self.slots.get(slot + AHEAD) {
@@ -632,15 +629,6 @@ impl EntryTable {
         if !is_added {
             refused.push(from.refused(entry));
         }
-    }
-
-    /// All entries, in the order in which they came, if their keys take as many units.
-    pub(crate) fn in_order(&self) -> Option<impl ParallelIterator<Item = EntryRef>> {
-        let (lane_units, key_units) = self.entry_size();
-        let key_units = key_units?;
-        let size = lane_units + key_units;
-        let all = (0..self.len).into_par_iter();
-        Some(all.map(move |at| EntryRef::new((at * size) as u32, key_units)))
     }
 
     /// How many units each entry's lanes take, and each key, if they all take as many.

@@ -357,7 +357,7 @@ impl Size {
         };
         let are_separable = |table: &EntryTable| {
             let all = table.in_order();
-            all.is_some_and(|all| all.all(|entry| is_separable(table, entry)))
+            all.all(|entry| is_separable(table, entry))
         };
         let can_be_sorted = form == KeyForm::One || tables.iter().all(are_separable);
         can_be_sorted.then_some(size)

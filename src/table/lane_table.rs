@@ -435,6 +435,8 @@ impl LaneTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::entries::EntryRef;
+    use rayon::prelude::*;
     use std::collections::BTreeMap;
 
     /// Many keys with sums and extremes, short ones alone and beside long ones, in every level, through growth and
@@ -534,6 +536,10 @@ mod tests {
                 take(&table, &mut got);
                 assert!(got == want);
                 let entries = table.into_entries();
+                let place = |entry: EntryRef| (entry.place(), entry.key_units());
+                let mut places: Vec<_> = entries.entries().map(place).collect();
+                places.sort_unstable();
+                assert_eq!(entries.in_order().map(place).collect::<Vec<_>>(), places);
                 let (after, count) = (entries.after(), entries.len());
                 let all: u32 = after.iter().sum();
                 assert_eq!((after[usize::from(b';')], all as usize), (all, count));

@@ -158,14 +158,7 @@ impl Merged {
         }
         let tables = self.tables.par_iter().enumerate();
         let places = tables.flat_map(|(table, entries)| {
-            let found = match entries.in_order() {
-                // One after the other, as they lie in memory.
-                Some(all) => Either::Left(all),
-                None => {
-                    let slots = (0..entries.slots().len()).into_par_iter();
-                    Either::Right(slots.filter_map(|slot| entries.entry_in(slot)))
-                }
-            };
+            let found = entries.in_order();
             found.map(move |entry| Place { table, entry })
         });
         Either::Right(places)
@@ -258,7 +251,9 @@ mod tests {
                 for place in merged.places().collect::<Vec<_>>() {
                     let text = [merged.text(place), b";"].concat();
                     let key = Key::of(&text).unwrap();
-                    assert_eq!(merged.find(key.tag(level, &seeds), &key), Some(place));
+                    let found = merged.find(key.tag(level, &seeds), &key).unwrap();
+                    let at = |place: Place| (place.table, place.entry.place());
+                    assert_eq!(at(found), at(place));
                     let rows = merged.lanes_mut(place)[0];
                     assert!(rows <= 2);
                     assert_eq!(got.insert(text, rows), None);
