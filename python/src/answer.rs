@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -10,6 +10,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use rayon::ThreadPool;
 use ringfold::Stats;
@@ -281,9 +282,11 @@ impl Answer {
         let end = slf.get().grid.len().min(first.unwrap_or(usize::MAX));
         RowIterator {
             answer: slf.unbind(),
-            left: 0..end,
             exact,
-            made: Vec::new().into_iter(),
+            next: Mutex::new(Next {
+                made: Vec::new().into_iter(),
+                left: 0..end,
+            }),
         }
     }
 
@@ -366,13 +369,18 @@ impl Doubles {
     }
 }
 
-/// Rows as tuples of Python's own objects.
-#[pyclass(module = "ringfold")]
+/// Rows as tuples of Python's own objects. Threads may share it: each row goes to one of them.
+#[pyclass(frozen, module = "ringfold")]
 pub struct RowIterator {
     answer: Py<Answer>,
-    left: Range<usize>,
     exact: bool,
+    next: Mutex<Next>,
+}
+
+/// What an iterator goes on with.
+struct Next {
     made: std::vec::IntoIter<Py<PyTuple>>,
+    left: Range<usize>,
 }
 
 #[pymethods]
@@ -381,21 +389,30 @@ impl RowIterator {
         slf
     }
 
-    fn __len__(&self) -> usize {
-        self.made.len() + self.left.len()
+    fn __len__(&self, py: Python<'_>) -> usize {
+        let next = self.next(py);
+        next.made.len() + next.left.len()
     }
 
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyTuple>>> {
-        if self.made.len() == 0 && !self.left.is_empty() {
-            let end = self.left.end.min(self.left.start + ROWS);
-            self.made = self.make(py, self.left.start..end)?.into_iter();
-            self.left.start = end;
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyTuple>>> {
+        let mut next = self.next(py);
+        if next.made.len() == 0 && !next.left.is_empty() {
+            let start = next.left.start;
+            let end = next.left.end.min(start + ROWS);
+            next.made = self.make(py, start..end)?.into_iter();
+            next.left.start = end;
         }
-        Ok(self.made.next())
+        Ok(next.made.next())
     }
 }
 
 impl RowIterator {
+    /// Others wait for the thread that makes rows, without the interpreter's lock.
+    fn next(&self, py: Python<'_>) -> MutexGuard<'_, Next> {
+        let next = self.next.lock_py_attached(py);
+        next.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn make(&self, py: Python<'_>, rows: Range<usize>) -> PyResult<Vec<Py<PyTuple>>> {
         let decimal = py.import("decimal")?.getattr("Decimal")?;
         let mut made = Vec::with_capacity(rows.len());
