@@ -104,7 +104,9 @@ def test_ctrl_c_ends_a_run(tmp_path: Path) -> None:
     # A pipe that says nothing for ever.
     os.mkfifo(tmp_path / "pipe")
     code = """
-        import os, sys, time, ringfold
+        import os, signal, sys, time, ringfold
+        # A shell leaves it ignored in what runs in its background.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         print("ready", flush=True)
         try:
             ringfold.aggregate(sys.argv[1], by=1, delimiter=",")
