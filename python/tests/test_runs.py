@@ -79,19 +79,19 @@ def test_progress(large: Path) -> None:
         ringfold.aggregate(large, by="key", progress=fails)
 
 
-def test_threads_run_beside_each_other(large: Path) -> None:
+def test_threads_run_beside_each_other(large: Path, tmp_path: Path) -> None:
     want = ringfold.aggregate(large, by="key", agg="sum:price").text()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     answers: list[bytes] = []
-    run = lambda: answers.append(ringfold.aggregate(large, by="key", agg="sum:price", threads=1).text())  # noqa: E731
-    threads = [threading.Thread(target=run) for _ in range(4)]
+    run = lambda path: answers.append(ringfold.aggregate(path, by="key", agg="sum:price", threads=1).text())  # noqa: E731
+    threads = [threading.Thread(target=run, args=(path,)) for path in (pipe, large, large, large)]
     for thread in threads:
         thread.start()
-    # Python goes on meanwhile.
-    steps = 0
-    while any(thread.is_alive() for thread in threads):
-        steps += 1
-        time.sleep(0.001)
-    assert steps > 0
+    # Python goes on meanwhile: it writes what one of them waits for.
+    pipe.write_bytes(large.read_bytes())
+    for thread in threads:
+        thread.join()
     assert answers == [want] * 4
 
 
