@@ -84,10 +84,16 @@ emulated: static
 test-python: toolchain ## The Python package: built into target/python, its tests, mypy and ruff (skipped without Python 3.10)
 	python/test
 
-# Zig's linker makes a library for glibc 2.28 on any machine.
+# Zig's linker makes a library for glibc 2.28 on any machine. A free-threaded Python takes a wheel of its own version.
+WHEEL = CARGO_TARGET_DIR=$(CURDIR)/target/python maturin build --release --locked --zig --compatibility manylinux_2_28 \
+  --out $(CURDIR)/target/wheels
+FREE_THREADED ?= python3.14t python3.15t
+
 wheel: toolchain ## The Python package with the program in it: target/wheels, for glibc 2.28 and later (takes a venv with maturin[zig])
-	cd python && CARGO_TARGET_DIR=$(CURDIR)/target/python maturin build --release --locked --zig --compatibility manylinux_2_28 \
-	  --out $(CURDIR)/target/wheels
+	cd python && $(WHEEL)
+	@cd python && for python in $(FREE_THREADED); do \
+	  if "$$python" -c '' 2>/dev/null; then found=1; $(WHEEL) -i "$$python" || exit 1; fi; \
+	done; [ -n "$$found" ] || echo "no wheel for a free-threaded Python, as none is here: $(FREE_THREADED)"
 
 soak: toolchain ## Runs of every kind for MINUTES (default 30), answers checked, memory watched; 1,000 kills; SHAPES (2,000) files in small groups
 	SOAK_MINUTES=$(MINUTES) cargo test --locked $(FEATURES) --test linux-tests -- --ignored --nocapture --test-threads 1 \
