@@ -223,8 +223,9 @@ package: static $(PACKAGERS) ## target/dist: an archive, a .deb, dependencies (S
 	  else echo "not signed: make package SIGN_KEY=FILE signs by ssh-keygen"; fi
 	@cat target/dist/SHA256SUMS
 
-package-check: package ## The packages in clean roots of Debian 11 and 13, without a toolchain (takes root and debootstrap)
+package-check: package ## The packages in clean roots of Debian 11 and 13 (takes root and debootstrap), those for aarch64 compared
 	packaging/check
+	packaging/compare
 
 package-twice: package ## The last commit is packaged once more in another folder: the bytes must be the same
 	@again=$$(mktemp -d); git clone -q . $$again/ringfold; \
