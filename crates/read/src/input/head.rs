@@ -38,27 +38,26 @@ pub fn look_at_head<T>(
     let mut state = source.peeked.lock();
     let mut bytes = std::mem::take(&mut state.bytes);
     let found = loop {
+        // What was taken out of a stream before may be enough: the next read may wait, or fail.
+        if state.ended || !bytes.is_empty() {
+            if let Some(found) = look(&bytes, state.ended) {
+                break found;
+            }
+            assert!(!state.ended, "the whole source was shown");
+        }
         let wanted = bytes.len().max(STEP);
         let before = bytes.len();
-        let ended = match state.ended {
-            true => true,
-            false => read_on(source, &mut bytes, wanted).map_err(|error| {
-                let error = source.error(&error);
-                match source.len() {
-                    Some(len) => {
-                        let end = len.min((before + wanted) as u64);
-                        error.at_bytes(before as u64..end)
-                    }
-                    None => error,
+        state.ended = read_on(source, &mut bytes, wanted).map_err(|error| {
+            let error = source.error(&error);
+            match source.len() {
+                Some(len) => {
+                    let end = len.min((before + wanted) as u64);
+                    error.at_bytes(before as u64..end)
                 }
-            })?,
-        };
-        debug_assert!(ended || bytes.len() > before);
-        state.ended = ended;
-        if let Some(found) = look(&bytes, ended) {
-            break found;
-        }
-        assert!(!ended, "the whole source was shown");
+                None => error,
+            }
+        })?;
+        debug_assert!(state.ended || bytes.len() > before);
     };
     match source.shape {
         Shape::Stream => state.bytes = bytes,
