@@ -1,7 +1,7 @@
 //! The operations for AVX2 and AVX-512.
 //!
 //! Invariant of this module: its functions are methods of a token, or are only called by those. The token proves that
-//! the processor has the instructions. Every x86-64 processor has those of [`sixteen`].
+//! the processor has the instructions. Every x86-64 processor has those of [`sixteen`], and a prefetch.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -24,6 +24,14 @@ macro_rules! methods {
 }
 
 pub(crate) use methods;
+
+/// Fetches the cache line of an address.
+#[cfg_attr(miri, expect(dead_code, reason = "Miri has no such instruction"))]
+#[inline(always)]
+pub(crate) fn prefetch<const HINT: i32>(at: *const u8) {
+    // SAFETY: it reads nothing.
+    unsafe { _mm_prefetch::<HINT>(at.cast()) };
+}
 
 /// A carry-less product with all ones: each bit is the parity of those up to it.
 ///
