@@ -200,6 +200,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         few, many = str(folder / "few.txt"), str(folder / "many-keys.txt")
         generate = [sys.executable, "-m", "ringfold", "generate", "-q", "-o"]
         subprocess.run([*generate, few, f"--bytes={round(args.gigabytes * 1e9)}"], check=True)
