@@ -539,7 +539,10 @@ mod tests {
                 let place = |entry: EntryRef| (entry.place(), entry.key_units());
                 let mut places: Vec<_> = entries.entries().map(place).collect();
                 places.sort_unstable();
-                assert_eq!(entries.in_order().map(place).collect::<Vec<_>>(), places);
+                // Safe code, whose threads take Miri minutes.
+                if !cfg!(miri) {
+                    assert_eq!(entries.in_order().map(place).collect::<Vec<_>>(), places);
+                }
                 let (after, count) = (entries.after(), entries.len());
                 let all: u32 = after.iter().sum();
                 assert_eq!((after[usize::from(b';')], all as usize), (all, count));
