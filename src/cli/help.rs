@@ -54,7 +54,7 @@ const FIRST: &str = "files key aggregate header filter sort top help";
 
 /// The words of the command line; one that begins with a file is of `aggregate`, and so is one without words beside data.
 fn line(mut words: Vec<OsString>) -> Vec<OsString> {
-    // To build all commands for this would take half a millisecond.
+    // Commands with all their flags are built once, after this.
     let is_command =
         |word: &OsStr| word == "help" || word.to_str().is_some_and(Command::has_subcommand);
     let is_file = |word: &OsString| !is_command(word) && (word == "-" || Path::new(word).exists());
